@@ -1,0 +1,70 @@
+"""Alerts in Prometheus' words: pending, firing, resolved. A change of state is a Transition."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
+
+
+class Severity(str, Enum):
+    INFO = "info"
+    WARNING = "warning"
+    CRITICAL = "critical"
+
+    @property
+    def rank(self) -> int:
+        return ("info", "warning", "critical").index(self.value)
+
+
+class AlertState(str, Enum):
+    INACTIVE = "inactive"
+    PENDING = "pending"
+    FIRING = "firing"
+    RESOLVED = "resolved"
+
+
+class Truth(str, Enum):
+    """Three-valued outcome of a rule: warm-up, missing input and errors are ``unknown``."""
+
+    ACTIVE = "active"
+    INACTIVE = "inactive"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alert:
+    """One rule's alert on one attempt of a run. ``since_*`` is where its condition first held."""
+
+    id: str
+    run: str
+    attempt: str
+    rule: str
+    severity: Severity
+    state: AlertState
+    since_step: int
+    since_time: datetime
+    metric: str = ""
+    value: float | None = None
+    threshold: float | None = None
+    summary: str = ""
+    advice: str = ""
+    runbook: str = ""
+    fired_step: int | None = None
+    fired_at: datetime | None = None
+    resolved_step: int | None = None
+    resolved_at: datetime | None = None
+    acknowledged_by: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transition:
+    """A change of an alert's state; its row is the work list of notify and control."""
+
+    id: str
+    alert: Alert
+    before: AlertState
+    after: AlertState
+    step: int
+    at: datetime
+    reason: str

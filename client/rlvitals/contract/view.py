@@ -1,0 +1,175 @@
+"""What the query API answers: the read side of runs, series, rules, commands and deliveries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import Enum
+
+from rlvitals.contract.alert import Severity, Truth
+from rlvitals.contract.command import Bounds, CommandKind, CommandState
+from rlvitals.contract.report import Json
+
+
+class RunState(str, Enum):
+    """``late`` and ``stalled`` heal by themselves."""
+
+    CREATED = "created"
+    RUNNING = "running"
+    LATE = "late"
+    STALLED = "stalled"
+    PAUSED = "paused"
+    FINISHED = "finished"
+    FAILED = "failed"
+    STOPPED = "stopped"
+
+
+class Light(str, Enum):
+    """The traffic light of a run."""
+
+    GREEN = "green"
+    AMBER = "amber"
+    RED = "red"
+    GREY = "grey"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptView:
+    id: str
+    ordinal: int
+    started_at: datetime
+    first_step: int | None = None
+    last_step: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunView:
+    id: str
+    project: str
+    name: str
+    framework: str
+    model: str
+    state: RunState
+    light: Light
+    reason: str
+    created_at: datetime
+    last_seen_at: datetime
+    last_progress_at: datetime | None
+    last_step: int | None
+    phase: str
+    kl_coef: float | None = None
+    steps_per_minute: float | None = None
+    firing: int = 0
+    tags: tuple[str, ...] = ()
+    config: Json = field(default_factory=dict)
+    capabilities: Mapping[str, str] = field(default_factory=dict)
+    attempts: tuple[AttemptView, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeriesView:
+    """One metric over steps, at most ``limit`` buckets.
+
+    Raw (``bucket == 1``): ``value[i]`` at ``step[i]``; NaN and infinities are themselves.
+    Bucketed: ``low``/``high`` are the bucket's least and greatest finite values and ``value`` its last one, so a
+    spike survives any zoom; ``nan``, ``pos_inf``, ``neg_inf`` list every step with such a value, never thinned
+    below one mark a bucket. A step without a report of the metric is missing and simply not listed.
+    """
+
+    run: str
+    attempt: str
+    metric: str
+    bucket: int
+    step: tuple[int, ...]
+    value: tuple[float, ...]
+    low: tuple[float | None, ...] = ()
+    high: tuple[float | None, ...] = ()
+    nan: tuple[int, ...] = ()
+    pos_inf: tuple[int, ...] = ()
+    neg_inf: tuple[int, ...] = ()
+    missing_reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricView:
+    """A metric that a run has (``points > 0``) or should have (``missing_reason``)."""
+
+    metric: str
+    points: int
+    last_step: int | None = None
+    last_value: float | None = None
+    missing_reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleView:
+    """A rule's live state on one run. ``reason`` explains ``unknown``; ``dormant`` means it cannot run here."""
+
+    rule: str
+    severity: Severity
+    truth: Truth
+    dormant: bool
+    reason: str
+    expr: str
+    summary: str
+    value: float | None = None
+    threshold: float | None = None
+    metrics: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandView:
+    id: str
+    run: str
+    kind: CommandKind
+    state: CommandState
+    created_at: datetime
+    expires_at: datetime
+    argument: float | None = None
+    bounds: Bounds | None = None
+    who: str = ""
+    why: str = ""
+    decided_by: str = ""
+    alert_id: str = ""
+    rule: str = ""
+    reason: str = ""
+    before: float | None = None
+    after: float | None = None
+    step: int | None = None
+    decided_at: datetime | None = None
+    done_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditView:
+    """One line of the append-only audit of control."""
+
+    at: datetime
+    run: str
+    command_id: str
+    who: str
+    what: str
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeliveryView:
+    """One transition on its way to one channel; ``answer`` is the provider's own words."""
+
+    id: str
+    transition_id: str
+    channel: str
+    state: str
+    attempts: int
+    next_at: datetime
+    answer: str = ""
+    delivered_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """Cursor paging: pass ``next`` back as ``cursor``; an empty string means that this was the last page."""
+
+    items: tuple[object, ...]
+    next: str = ""

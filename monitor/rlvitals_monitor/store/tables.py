@@ -1,0 +1,298 @@
+"""The schema. One row shape per contract type; nothing outside this package sees a row.
+
+SQLite turns NaN into NULL, so every stored number has a ``kind`` beside it (`NumberKind`); ``value`` is 0 where
+the kind is not finite. Times are integer microseconds since the Unix epoch, UTC, the same on both databases.
+A series is one metric of one attempt of one run; points, rollups and extremes hang on its number, so a point
+costs two integers, a double and a byte.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    SmallInteger,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+from sqlalchemy.types import JSON
+
+METADATA = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s_%(referred_table_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+# SQLite autoincrements only INTEGER primary keys.
+_Id = BigInteger().with_variant(Integer(), "sqlite")
+
+
+class NumberKind(IntEnum):
+    FINITE = 0
+    NAN = 1
+    POS_INF = 2
+    NEG_INF = 3
+
+
+meta = Table(
+    "meta",
+    METADATA,
+    Column("key", String(64), primary_key=True),
+    Column("value", Text, nullable=False),
+)
+
+tokens = Table(
+    "tokens",
+    METADATA,
+    Column("id", String(32), primary_key=True),
+    Column("name", String(128), nullable=False),
+    Column("digest", String(64), nullable=False, unique=True),
+    Column("scopes", String(128), nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    Column("revoked_at", BigInteger),
+)
+
+runs = Table(
+    "runs",
+    METADATA,
+    Column("id", String(128), primary_key=True),
+    Column("project", String(128), nullable=False, index=True),
+    Column("name", String(256), nullable=False),
+    Column("framework", String(64), nullable=False),
+    Column("model", String(256), nullable=False),
+    Column("config", JSON, nullable=False),
+    Column("tags", JSON, nullable=False),
+    Column("capabilities", JSON, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    Column("seen_at", BigInteger, nullable=False),
+    Column("progress_at", BigInteger),
+    Column("last_step", BigInteger),
+    Column("phase", String(16), nullable=False),
+)
+
+attempts = Table(
+    "attempts",
+    METADATA,
+    Column("number", _Id, primary_key=True, autoincrement=True),
+    Column("run", String(128), ForeignKey("runs.id"), nullable=False),
+    Column("id", String(64), nullable=False),
+    Column("ordinal", Integer, nullable=False),
+    Column("started_at", BigInteger, nullable=False),
+    Column("first_step", BigInteger),
+    Column("last_step", BigInteger),
+    UniqueConstraint("run", "id"),
+)
+
+writers = Table(
+    "writers",
+    METADATA,
+    Column("attempt", BigInteger, ForeignKey("attempts.number"), primary_key=True),
+    Column("name", String(64), primary_key=True),
+    Column("stored_through", BigInteger, nullable=False),
+    Column("last_step", BigInteger),
+    Column("seen_at", BigInteger, nullable=False),
+)
+
+series = Table(
+    "series",
+    METADATA,
+    Column("number", _Id, primary_key=True, autoincrement=True),
+    Column("attempt", BigInteger, ForeignKey("attempts.number"), nullable=False),
+    Column("metric", String(200), nullable=False),
+    Column("missing_reason", Text, nullable=False, default=""),
+    Column("missing_step", BigInteger),
+    UniqueConstraint("attempt", "metric"),
+)
+
+points = Table(
+    "points",
+    METADATA,
+    Column("series", BigInteger, primary_key=True, autoincrement=False),
+    Column("step", BigInteger, primary_key=True, autoincrement=False),
+    Column("value", Float(53), nullable=False),
+    Column("kind", SmallInteger, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+rollups = Table(
+    "rollups",
+    METADATA,
+    Column("series", BigInteger, primary_key=True, autoincrement=False),
+    Column("width", BigInteger, primary_key=True, autoincrement=False),
+    Column("bucket", BigInteger, primary_key=True, autoincrement=False),
+    Column("low", Float(53)),
+    Column("high", Float(53)),
+    Column("total", Float(53), nullable=False),
+    Column("count", BigInteger, nullable=False),
+    Column("last", Float(53)),
+    Column("last_step", BigInteger, nullable=False),
+    Column("nan", BigInteger, nullable=False),
+    Column("pos_inf", BigInteger, nullable=False),
+    Column("neg_inf", BigInteger, nullable=False),
+    # A step of each kind inside the bucket, so that a mark can be drawn at a true step.
+    Column("nan_step", BigInteger),
+    Column("pos_inf_step", BigInteger),
+    Column("neg_inf_step", BigInteger),
+    sqlite_with_rowid=False,
+)
+
+extremes = Table(
+    "extremes",
+    METADATA,
+    Column("series", BigInteger, primary_key=True, autoincrement=False),
+    Column("step", BigInteger, primary_key=True, autoincrement=False),
+    Column("value", Float(53), nullable=False),
+    Column("kind", SmallInteger, nullable=False),
+    Column("token_id", BigInteger),
+    Column("position", BigInteger),
+    Column("sample", BigInteger),
+    Column("masked", Boolean),
+    Column("token", Text),
+    sqlite_with_rowid=False,
+)
+
+steps = Table(
+    "steps",
+    METADATA,
+    Column("attempt", BigInteger, ForeignKey("attempts.number"), primary_key=True, autoincrement=False),
+    Column("step", BigInteger, primary_key=True, autoincrement=False),
+    Column("time", BigInteger, nullable=False),
+    Column("received", BigInteger, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+texts = Table(
+    "texts",
+    METADATA,
+    Column("number", _Id, primary_key=True, autoincrement=True),
+    Column("attempt", BigInteger, ForeignKey("attempts.number"), nullable=False),
+    Column("step", BigInteger, nullable=False),
+    Column("sample", BigInteger, nullable=False),
+    Column("prompt", Text, nullable=False),
+    Column("completion", Text, nullable=False),
+    Column("token_ids", LargeBinary, nullable=False),
+    Column("reward", Float(53)),
+    Column("reward_kind", SmallInteger),
+    Column("truncated", Boolean),
+    Column("invalid_utf8", Integer),
+    Column("why", String(32), nullable=False),
+    Index(None, "attempt", "step"),
+)
+
+histograms = Table(
+    "histograms",
+    METADATA,
+    Column("series", BigInteger, primary_key=True, autoincrement=False),
+    Column("step", BigInteger, primary_key=True, autoincrement=False),
+    Column("edges", JSON, nullable=False),
+    Column("counts", JSON, nullable=False),
+)
+
+events = Table(
+    "events",
+    METADATA,
+    Column("number", _Id, primary_key=True, autoincrement=True),
+    Column("attempt", BigInteger, ForeignKey("attempts.number"), nullable=False, index=True),
+    Column("time", BigInteger, nullable=False),
+    Column("step", BigInteger),
+    Column("kind", String(32), nullable=False),
+    Column("payload", JSON, nullable=False),
+)
+
+evaluations = Table(
+    "evaluations",
+    METADATA,
+    # The persisted cursor: all steps of the attempt up to ``step`` have been judged, and the rules' memory after it.
+    Column("attempt", BigInteger, ForeignKey("attempts.number"), primary_key=True, autoincrement=False),
+    Column("step", BigInteger, nullable=False),
+    Column("memory", JSON, nullable=False),
+)
+
+alerts = Table(
+    "alerts",
+    METADATA,
+    Column("id", String(32), primary_key=True),
+    Column("run", String(128), ForeignKey("runs.id"), nullable=False),
+    Column("attempt", BigInteger, ForeignKey("attempts.number"), nullable=False),
+    Column("rule", String(128), nullable=False),
+    Column("severity", String(16), nullable=False),
+    Column("state", String(16), nullable=False),
+    Column("since_step", BigInteger, nullable=False),
+    Column("since_time", BigInteger, nullable=False),
+    Column("body", JSON, nullable=False),
+    Index(None, "run", "state"),
+)
+
+transitions = Table(
+    "transitions",
+    METADATA,
+    # The id is made from alert, change and step, so that judging a step twice cannot record it twice.
+    Column("id", String(32), primary_key=True),
+    Column("alert", String(32), ForeignKey("alerts.id"), nullable=False, index=True),
+    Column("run", String(128), ForeignKey("runs.id"), nullable=False, index=True),
+    Column("before", String(16), nullable=False),
+    Column("after", String(16), nullable=False),
+    Column("step", BigInteger, nullable=False),
+    Column("at", BigInteger, nullable=False),
+    Column("reason", Text, nullable=False),
+    # The alert as it was at this change; ``alerts`` holds it as it is now.
+    Column("body", JSON, nullable=False),
+    Column("routed", Boolean, nullable=False, index=True),
+)
+
+deliveries = Table(
+    "deliveries",
+    METADATA,
+    Column("id", String(32), primary_key=True),
+    Column("transition", String(32), ForeignKey("transitions.id"), nullable=False),
+    Column("channel", String(128), nullable=False),
+    Column("state", String(16), nullable=False),
+    Column("attempts", Integer, nullable=False),
+    Column("next_at", BigInteger, nullable=False),
+    Column("claimed_by", String(64)),
+    Column("claimed_until", BigInteger),
+    Column("answer", Text, nullable=False),
+    Column("delivered_at", BigInteger),
+    UniqueConstraint("transition", "channel"),
+    Index(None, "state", "next_at"),
+)
+
+commands = Table(
+    "commands",
+    METADATA,
+    Column("id", String(32), primary_key=True),
+    Column("run", String(128), ForeignKey("runs.id"), nullable=False),
+    Column("state", String(16), nullable=False),
+    Column("kind", String(32), nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    Column("expires_at", BigInteger, nullable=False),
+    Column("alert", String(32)),
+    Column("body", JSON, nullable=False),
+    Index(None, "run", "state"),
+)
+
+audit = Table(
+    "audit",
+    METADATA,
+    Column("number", _Id, primary_key=True, autoincrement=True),
+    Column("at", BigInteger, nullable=False),
+    Column("run", String(128), nullable=False, index=True),
+    Column("command", String(32), nullable=False),
+    Column("who", String(128), nullable=False),
+    Column("what", String(64), nullable=False),
+    Column("detail", Text, nullable=False),
+)
