@@ -1,0 +1,72 @@
+# Two commands are all that a newcomer needs: `make demo` and `make test`.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+INPUTS := pyproject.toml constraints.txt
+DEMO_SECONDS ?= 150
+DEMO_OPEN ?= 1
+DEMO_FLAGS ?=
+
+.PHONY: help demo serve test check bench format docs browser clean
+
+help: ## list the targets
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+$(VENV)/.made:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
+	  { echo "RL Vitals needs Python 3.10 or newer: make PYTHON=python3.12 …" >&2; exit 1; }
+	@echo "· making $(VENV)"
+	@$(PYTHON) -m venv $(VENV)
+	@$(PIP) --upgrade 'pip>=25.1'
+	@touch $@
+
+$(VENV)/.run: $(VENV)/.made $(INPUTS)
+	@echo "· installing the client, the service and the TRL extra into $(VENV) (torch and friends: a minute or more)"
+	@$(PIP) --constraint constraints.txt --editable '.[server,trl]' --group demo
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.run
+	@echo "· installing the development tools, PostgreSQL included"
+	@$(PIP) --constraint constraints.txt --editable '.[server,postgres,trl]' --group demo --group dev
+	@touch $@
+
+demo: $(VENV)/.run ## stream two real GRPO runs into a fresh service and watch them (DEMO_SECONDS, DEMO_OPEN=0)
+	@DEMO_SECONDS=$(DEMO_SECONDS) DEMO_OPEN=$(DEMO_OPEN) $(BIN)/python examples/demo.py $(DEMO_FLAGS)
+
+serve: $(VENV)/.run ## start the service and the dashboard on SQLite
+	@$(BIN)/rlvitals serve
+
+test: $(VENV)/.dev browser ## all tests: unit, property, SQLite, PostgreSQL, browser, end to end
+	@$(BIN)/python -m pytest -n 2 --dist loadgroup $(PYTEST_FLAGS)
+
+check: $(VENV)/.dev ## format, lint, types, import rules, fresh docs; reports sizes
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+	@$(BIN)/python -m docs.generate --check
+	@$(BIN)/python -m benchmarks.sizes
+
+bench: $(VENV)/.dev ## speed and memory, as ratios against a baseline in the same run
+	@$(BIN)/python -m benchmarks
+
+format: $(VENV)/.dev ## rewrite the code in the house format
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+docs: $(VENV)/.dev ## write docs/metrics.md and docs/rules.md from the registry and the catalogue
+	@$(BIN)/python -m docs.generate
+
+browser:
+	@command -v chromium >/dev/null || { \
+	  if command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ]; then \
+	    echo "· installing chromium for the browser tests"; \
+	    { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+	      chromium fonts-noto-core fonts-noto-color-emoji >/dev/null; } || echo "!! chromium could not be installed: BROWSER TESTS WILL BE SKIPPED"; \
+	  else echo "!! no chromium and no apt-get as root here: BROWSER TESTS WILL BE SKIPPED"; fi; }
+
+clean: ## remove what the targets made
+	@rm -rf $(VENV) .demo .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
