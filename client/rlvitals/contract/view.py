@@ -103,6 +103,61 @@ class MetricView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ExtremeView:
+    """The token at which ``metric`` had its extreme value at ``step`` (see `report.Extreme`)."""
+
+    metric: str
+    step: int
+    value: float
+    token_id: int | None = None
+    position: int | None = None
+    sample: int | None = None
+    masked: bool | None = None
+    token: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextView:
+    """One kept completion. Untrusted text: escape it where it is shown."""
+
+    attempt: str
+    step: int
+    sample: int
+    completion: str
+    prompt: str = ""
+    token_ids: tuple[int, ...] = ()
+    reward: float | None = None
+    truncated: bool | None = None
+    invalid_utf8: int | None = None
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistogramView:
+    metric: str
+    step: int
+    edges: tuple[float, ...]
+    counts: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventView:
+    attempt: str
+    at: datetime
+    kind: str
+    step: int | None = None
+    payload: Json = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangesView:
+    """Pass ``version`` back as ``after``: the answer comes as soon as something newer is there."""
+
+    version: int
+    last_step: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RuleView:
     """A rule's live state on one run. ``reason`` explains ``unknown``; ``dormant`` means it cannot run here."""
 

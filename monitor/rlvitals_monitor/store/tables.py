@@ -104,6 +104,8 @@ writers = Table(
     Column("name", String(64), primary_key=True),
     Column("stored_through", BigInteger, nullable=False),
     Column("last_step", BigInteger),
+    # When ``last_step`` last grew: a rule waits for the other writers of a step only while they still advance.
+    Column("progress_at", BigInteger),
     Column("seen_at", BigInteger, nullable=False),
 )
 

@@ -1,0 +1,63 @@
+"""Failures that an answer to a client can name. Each knows its HTTP status and a stable kind."""
+
+from __future__ import annotations
+
+
+class ServiceError(Exception):
+    """Becomes problem+json (RFC 9457): ``status``, ``kind`` (last part of its type), and the message as detail."""
+
+    status = 500
+    kind = "internal"
+
+    def __init__(self, detail: str, *, field: str = "") -> None:
+        self.detail, self.field = detail, field
+        super().__init__(detail)
+
+
+class BadRequest(ServiceError):
+    """What was sent cannot be read; ``field`` says where."""
+
+    status = 422
+    kind = "unreadable"
+
+
+class Unauthenticated(ServiceError):
+    status = 401
+    kind = "unauthenticated"
+
+
+class Forbidden(ServiceError):
+    status = 403
+    kind = "forbidden"
+
+
+class NotFound(ServiceError):
+    status = 404
+    kind = "not-found"
+
+
+class Conflict(ServiceError):
+    """The thing is not in a state in which this can be done to it."""
+
+    status = 409
+    kind = "conflict"
+
+
+class TooLarge(ServiceError):
+    status = 413
+    kind = "too-large"
+
+
+class WrongMediaType(ServiceError):
+    status = 415
+    kind = "media-type"
+
+
+class StoreBusy(ServiceError):
+    """The one writer of SQLite did not get its turn in time; nothing was stored, and a resend will do."""
+
+    status = 503
+    kind = "busy"
+
+    def __init__(self, waited_s: float) -> None:
+        super().__init__(f"the store was busy for {waited_s:g} s; nothing was stored, send it again")

