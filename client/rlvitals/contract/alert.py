@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 
+from rlvitals.contract.command import CommandKind
+
 
 class Severity(str, Enum):
     INFO = "info"
@@ -33,6 +35,14 @@ class Truth(str, Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """What a rule would have done about its alert, its argument computed at the step at which the alert fired."""
+
+    kind: CommandKind
+    argument: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Alert:
     """One rule's alert on one attempt of a run. ``since_*`` is where its condition first held."""
 
@@ -55,6 +65,7 @@ class Alert:
     resolved_step: int | None = None
     resolved_at: datetime | None = None
     acknowledged_by: str = ""
+    proposal: Proposal | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

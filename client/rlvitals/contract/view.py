@@ -223,6 +223,34 @@ class DeliveryView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ChannelView:
+    """A place that messages go to. Its address is a secret: only the host is shown.
+
+    ``answer`` is the provider's own words at the last attempt; ``failed`` counts the messages that were given up.
+    """
+
+    name: str
+    kind: str
+    host: str
+    severity: Severity
+    send_resolved: bool
+    signed: bool
+    waiting: int = 0
+    delivered: int = 0
+    failed: int = 0
+    answer: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChannelTest:
+    """What became of a test message, with the provider's own words."""
+
+    channel: str
+    delivered: bool
+    answer: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
     """Cursor paging: pass ``next`` back as ``cursor``; an empty string means that this was the last page."""
 
