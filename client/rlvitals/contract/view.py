@@ -175,6 +175,11 @@ class RuleView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandView:
+    """A command and what became of it: ``asked_step`` is the run's step when it was asked for, ``step`` when applied.
+
+    ``before`` and ``after`` were read back from the trainer; ``reason`` says why it was refused, denied or held back.
+    """
+
     id: str
     run: str
     kind: CommandKind
@@ -188,6 +193,7 @@ class CommandView:
     decided_by: str = ""
     alert_id: str = ""
     rule: str = ""
+    asked_step: int | None = None
     reason: str = ""
     before: float | None = None
     after: float | None = None

@@ -1,0 +1,72 @@
+"""How far a command may go: pure arithmetic on the user's own value.
+
+Automatic changes stay within `Limits.automatic_factor` of the value that the user started with, never of the value
+that an earlier change left behind, so that many small steps cannot wander off. A person may go further, within the
+wider factor. No bound reaches zero, so no change can cross it.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from rlvitals.contract.command import ARGUMENT_KINDS, Bounds, CommandKind
+
+LEAST_PAUSE_S = 1.0
+_LEAST = math.ulp(0.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What the operator allows. Factors are on the user's own value, in both directions."""
+
+    automatic_factor: float = 2.0
+    approved_kl_factor: float = 100.0
+    approved_lr_factor: float = 10.0
+    longest_pause_s: float = 1800.0
+    cool_down_steps: int = 50
+    cool_down_s: float = 300.0
+    automatic_changes: int = 5
+    proposals: int = 50
+    proposal_open_s: float = 4 * 3600.0
+    delivery_open_s: float = 3600.0
+
+    def __post_init__(self) -> None:
+        for name in ("automatic_factor", "approved_kl_factor", "approved_lr_factor"):
+            if not 1.0 <= getattr(self, name) < math.inf:
+                raise ValueError(f"{name}: expected a finite factor of at least 1, got {getattr(self, name)}")
+        if not LEAST_PAUSE_S <= self.longest_pause_s < math.inf:
+            raise ValueError(f"longest_pause_s: expected at least {LEAST_PAUSE_S} s, got {self.longest_pause_s}")
+
+
+def users_value(kind: CommandKind, config: Mapping[str, object]) -> float | None:
+    """What ``kind`` changes, as the user set it; None where that is unknown, not finite or not positive.
+
+    A learning-rate command's argument is already a factor on the user's own schedule, so its base is 1.
+    """
+    if kind is CommandKind.SCALE_LR:
+        return 1.0
+    value = config.get("kl_coef") if kind is CommandKind.SET_KL_COEF else None
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    return float(value) if 0.0 < value <= sys.float_info.max else None
+
+
+def bounds_for(
+    kind: CommandKind, config: Mapping[str, object], limits: Limits, *, automatic: bool
+) -> Bounds | None:
+    """The closed interval for the argument of ``kind``; None where it takes none or has no known base."""
+    if kind is CommandKind.PAUSE:
+        return Bounds(low=LEAST_PAUSE_S, high=limits.longest_pause_s)
+    base = users_value(kind, config)
+    if kind not in ARGUMENT_KINDS or base is None:
+        return None
+    factor = limits.automatic_factor if automatic else _approved_factor(kind, limits)
+    return Bounds(low=max(base / factor, _LEAST), high=min(base * factor, sys.float_info.max))
+
+
+def _approved_factor(kind: CommandKind, limits: Limits) -> float:
+    wide = limits.approved_lr_factor if kind is CommandKind.SCALE_LR else limits.approved_kl_factor
+    return max(wide, limits.automatic_factor)

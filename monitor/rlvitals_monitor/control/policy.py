@@ -1,0 +1,246 @@
+"""Decides what becomes of a rule's proposal or a person's request: a command, or a refusal with its name. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import Enum
+
+from rlvitals.contract.alert import AlertState, Proposal, Transition
+from rlvitals.contract.command import ARGUMENT_KINDS, Bounds, Command, CommandKind, CommandState, Policy
+from rlvitals.contract.report import Json
+from rlvitals.contract.view import CommandView
+from rlvitals_monitor.control.bounds import Limits, bounds_for, users_value
+
+OPEN = frozenset({CommandState.PROPOSED, CommandState.PENDING, CommandState.DELIVERED})
+
+
+class Why(str, Enum):
+    """The name of a refusal."""
+
+    NOTHING_PROPOSED = "nothing proposed"
+    NOT_FIRING = "not firing"
+    RUN_OVER = "run over"
+    EXPIRED = "expired"
+    INCAPABLE = "incapable"
+    ARGUMENT = "argument"
+    NO_BASELINE = "no baseline"
+    BOUNDS = "bounds"
+    UNCHANGED = "unchanged"
+    ALREADY_OPEN = "already open"
+    COOL_DOWN = "cool-down"
+    BUDGET = "budget"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    why: Why
+    detail: str
+
+    def __str__(self) -> str:
+        return f"{self.why.value}: {self.detail}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policies:
+    """Who decides: by rule, else by project, else for all. ``approve`` unless the operator says otherwise."""
+
+    default: Policy = Policy.APPROVE
+    rules: Mapping[str, Policy] = field(default_factory=dict)
+    projects: Mapping[str, Policy] = field(default_factory=dict)
+
+    def of(self, rule: str, project: str) -> Policy:
+        return self.rules.get(rule) or self.projects.get(project) or self.default
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Situation:
+    """What is known of the run: ``history`` is its commands of the kind in question, oldest first."""
+
+    capabilities: Mapping[str, str]
+    config: Json
+    over: bool = False
+    step: int | None = None
+    history: tuple[CommandView, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """A command and the state in which it begins its life; ``note`` says why a person is asked after all."""
+
+    command: Command
+    state: CommandState
+    note: str = ""
+
+
+def decide(
+    transition: Transition, situation: Situation, policy: Policy, limits: Limits, now: datetime
+) -> Decision | Refusal:
+    """What becomes of the proposal that rides on ``transition``."""
+    proposal = transition.alert.proposal
+    if proposal is None:
+        return Refusal(why=Why.NOTHING_PROPOSED, detail=f"the rule {transition.alert.rule} proposes no action")
+    refusal = (
+        _firing(transition, limits, now)
+        or admit(proposal, situation, limits)
+        or _settled(proposal.kind, situation, policy, limits, now)
+        or _within_budget(situation, limits)
+    )
+    return refusal or _issue(transition, proposal, situation, policy, limits, now)
+
+
+def admit(proposal: Proposal, situation: Situation, limits: Limits) -> Refusal | None:
+    """For rules and people alike: the run can do it, the argument is in bounds, nothing of the kind is open."""
+    return (
+        _alive(situation)
+        or _capable(proposal.kind, situation)
+        or check_argument(proposal, situation, limits)
+        or _alone(proposal.kind, situation)
+    )
+
+
+def check_argument(proposal: Proposal, situation: Situation, limits: Limits) -> Refusal | None:
+    """Refuses what is missing, not finite, not positive, beyond what a person may approve, or no change at all."""
+    kind, argument = proposal.kind, proposal.argument
+    if kind not in ARGUMENT_KINDS and kind is not CommandKind.PAUSE:
+        return _no_argument(kind, argument)
+    if argument is None and kind is CommandKind.PAUSE:
+        return None
+    if argument is None or not math.isfinite(argument) or argument <= 0.0:
+        shown = "none" if argument is None else f"{argument}"
+        return Refusal(why=Why.ARGUMENT, detail=f"{kind.value} needs a finite, positive argument, got {shown}")
+    bounds = bounds_for(kind, situation.config, limits, automatic=False)
+    if bounds is None:
+        return Refusal(why=Why.NO_BASELINE, detail="the run did not report a positive kl_coef to be bounded by")
+    if not bounds.allow(argument):
+        return Refusal(why=Why.BOUNDS, detail=f"{argument:g} is outside {bounds.low:g} … {bounds.high:g}")
+    if kind in ARGUMENT_KINDS and argument == current_value(kind, situation):
+        return Refusal(why=Why.UNCHANGED, detail=f"{argument:g} is the value already")
+    return None
+
+
+def current_value(kind: CommandKind, situation: Situation) -> float | None:
+    """As the last applied command left it, else the user's own."""
+    applied = [c.after for c in situation.history if c.kind is kind and c.state is CommandState.APPLIED]
+    return applied[-1] if applied and applied[-1] is not None else users_value(kind, situation.config)
+
+
+def argument_of(proposal: Proposal, limits: Limits) -> float | None:
+    """A pause without an argument may last as long as a pause may."""
+    if proposal.kind is CommandKind.PAUSE and proposal.argument is None:
+        return limits.longest_pause_s
+    return proposal.argument
+
+
+def command_id(source: str) -> str:
+    """The same id for the same transition: proposing twice proposes once."""
+    return hashlib.sha256(f"command\n{source}".encode()).hexdigest()[:32]
+
+
+def _issue(
+    transition: Transition,
+    proposal: Proposal,
+    situation: Situation,
+    policy: Policy,
+    limits: Limits,
+    now: datetime,
+) -> Decision:
+    state, note = _first_state(proposal, situation, policy, limits)
+    open_s = limits.delivery_open_s if state is CommandState.PENDING else limits.proposal_open_s
+    command = Command(
+        id=command_id(transition.id),
+        kind=proposal.kind,
+        argument=argument_of(proposal, limits),
+        bounds=bounds_for(proposal.kind, situation.config, limits, automatic=state is CommandState.PENDING),
+        expires_at=now + timedelta(seconds=open_s),
+        who=f"rule:{transition.alert.rule}",
+        why=transition.alert.summary,
+    )
+    return Decision(command=command, state=state, note=note)
+
+
+def _first_state(
+    proposal: Proposal, situation: Situation, policy: Policy, limits: Limits
+) -> tuple[CommandState, str]:
+    """``auto`` stops and asks beyond its bounds and its budget: an unattended run gets no half of a remedy."""
+    if policy is Policy.OBSERVE:
+        return CommandState.OBSERVED, "observed only: this is what would have been done"
+    if policy is Policy.APPROVE:
+        return CommandState.PROPOSED, ""
+    narrow: Bounds | None = bounds_for(proposal.kind, situation.config, limits, automatic=True)
+    argument = argument_of(proposal, limits)
+    if narrow is not None and argument is not None and not narrow.allow(argument):
+        return CommandState.PROPOSED, f"{argument:g} is beyond the automatic {narrow.low:g} … {narrow.high:g}"
+    if _automatic_changes(situation) >= limits.automatic_changes:
+        return CommandState.PROPOSED, f"{limits.automatic_changes} automatic changes were made already"
+    return CommandState.PENDING, ""
+
+
+def _automatic_changes(situation: Situation) -> int:
+    return sum(1 for c in situation.history if c.state is CommandState.APPLIED and c.rule and not c.decided_by)
+
+
+def _firing(transition: Transition, limits: Limits, now: datetime) -> Refusal | None:
+    if transition.after is not AlertState.FIRING:
+        return Refusal(why=Why.NOT_FIRING, detail=f"the alert is {transition.after.value}")
+    age_s = (now - transition.at).total_seconds()
+    if age_s > limits.proposal_open_s:
+        return Refusal(why=Why.EXPIRED, detail=f"the alert fired {age_s:.0f} s ago, so its remedy is stale")
+    return None
+
+
+def _alive(situation: Situation) -> Refusal | None:
+    return Refusal(why=Why.RUN_OVER, detail="the run has ended") if situation.over else None
+
+
+def _capable(kind: CommandKind, situation: Situation) -> Refusal | None:
+    reason = situation.capabilities.get(kind.value, "the run did not say that it can")
+    return Refusal(why=Why.INCAPABLE, detail=f"{kind.value}: {reason}") if reason else None
+
+
+def _no_argument(kind: CommandKind, argument: float | None) -> Refusal | None:
+    if argument is None:
+        return None
+    return Refusal(why=Why.ARGUMENT, detail=f"{kind.value} takes no argument, got {argument}")
+
+
+def _alone(kind: CommandKind, situation: Situation) -> Refusal | None:
+    for past in situation.history:
+        if past.kind is kind and past.state in OPEN:
+            return Refusal(why=Why.ALREADY_OPEN, detail=f"{kind.value} {past.id} is {past.state.value}")
+    return None
+
+
+def _settled(
+    kind: CommandKind, situation: Situation, policy: Policy, limits: Limits, now: datetime
+) -> Refusal | None:
+    """Lets the last change of this kind show its effect. What was only observed counts among the observed."""
+    past = [c for c in situation.history if c.kind is kind and _counts(c, policy)]
+    if not past:
+        return None
+    last = past[-1]
+    waited_s = (now - (last.done_at or last.decided_at or last.created_at)).total_seconds()
+    if waited_s < limits.cool_down_s:
+        return Refusal(
+            why=Why.COOL_DOWN, detail=f"{waited_s:.0f} of {limits.cool_down_s:.0f} s since the last one"
+        )
+    step = last.asked_step if last.step is None else last.step
+    since = None if step is None or situation.step is None else situation.step - step
+    if since is not None and 0 <= since < limits.cool_down_steps:
+        detail = f"{since} of {limits.cool_down_steps} steps since the last one"
+        return Refusal(why=Why.COOL_DOWN, detail=detail)
+    return None
+
+
+def _counts(past: CommandView, policy: Policy) -> bool:
+    return policy is Policy.OBSERVE or past.state is not CommandState.OBSERVED
+
+
+def _within_budget(situation: Situation, limits: Limits) -> Refusal | None:
+    made = sum(1 for c in situation.history if c.rule)
+    if made < limits.proposals:
+        return None
+    return Refusal(why=Why.BUDGET, detail=f"rules proposed {made} commands of this kind for this run already")
