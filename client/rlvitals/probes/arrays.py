@@ -1,0 +1,43 @@
+"""Whatever a trainer holds (tensor on any device, array, list with None) as a NumPy array on the host."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Whole = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+
+def is_tensor(value: object) -> bool:
+    """Without importing torch: a process that has a tensor has loaded it."""
+    return hasattr(value, "detach") and hasattr(value, "device")
+
+
+def floats(value: Any) -> Floats:
+    """Doubles; None becomes NaN. A tensor is detached and copied to the host (this waits for a GPU)."""
+    if is_tensor(value):
+        # through torch's double: NumPy has no bfloat16
+        tensor: Floats = value.detach().double().cpu().numpy()
+        return tensor
+    return np.asarray(value, np.float64)
+
+
+def whole(value: Any) -> Whole:
+    """64-bit integers; no copy where they already are and lie on the host."""
+    if is_tensor(value):
+        tensor: Whole = value.detach().cpu().long().numpy()
+        return tensor
+    return np.asarray(value, np.int64)
+
+
+def flags(value: Any) -> Flags:
+    """Booleans; a mask of 0 and 1 of any dtype will do."""
+    if is_tensor(value):
+        tensor: Flags = (value.detach() != 0).cpu().numpy()
+        return tensor
+    array: Flags = np.asarray(value) != 0
+    return array

@@ -1,0 +1,115 @@
+"""What pulls on the log-probs: the loss's token weights, the policy pull, and the gradient norm."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from rlvitals.probes.arrays import Floats, floats
+from rlvitals.probes.reduction import Reduction, per_token, row_blocks, stack
+from rlvitals.probes.tally import Tally
+
+ROW_MEAN = ("grpo", "sapo")
+BATCH_TOKENS = ("dapo", "cispo", "vespo")
+LOSS_TYPES = (*ROW_MEAN, "bnpo", "dr_grpo", *BATCH_TOKENS, "luspo")
+
+
+def weights_for(
+    loss_type: str,
+    mask: Tensor,
+    *,
+    accumulation: float = 1,
+    max_completion_length: int | None = None,
+    num_items_in_batch: float | Tensor | None = None,
+    num_processes: int = 1,
+    steps_per_generation: int = 1,
+) -> Tensor:
+    """The weight that TRL's GRPO loss gives a token under ``mask`` (B, T), as doubles that broadcast to (B, T).
+
+    ============================  =============================================================
+    grpo, sapo                    1 / (tokens of the row * B * accumulation)
+    bnpo                          1 / (tokens of the micro-batch * accumulation)
+    dr_grpo                       1 / (B * max_completion_length * accumulation)
+    dapo, cispo, vespo            num_processes * steps_per_generation /
+                                  (num_items_in_batch * accumulation)
+    luspo                         1 / (B * accumulation)
+    ============================  =============================================================
+
+    Raises ValueError naming the argument that the loss type needs, or the unknown loss type.
+    """
+    rows = max(mask.shape[0], 1)
+    if loss_type in ROW_MEAN:
+        divisor = (mask != 0).sum(1, keepdim=True).clamp_min(1).double() * (rows * accumulation)
+    elif loss_type == "bnpo":
+        divisor = (mask != 0).sum().clamp_min(1).double() * accumulation
+    elif loss_type == "dr_grpo":
+        cap = _needed(max_completion_length, "max_completion_length", loss_type)
+        divisor = torch.tensor(float(rows * cap * accumulation), dtype=torch.float64)
+    elif loss_type in BATCH_TOKENS:
+        items = torch.as_tensor(_needed(num_items_in_batch, "num_items_in_batch", loss_type), dtype=torch.float64)
+        divisor = items.detach().clamp_min(1.0) * accumulation / (num_processes * steps_per_generation)
+    elif loss_type == "luspo":
+        divisor = torch.tensor(float(rows * accumulation), dtype=torch.float64)
+    else:
+        raise ValueError(f"loss_type: expected one of {', '.join(LOSS_TYPES)}, got {loss_type!r}")
+    return divisor.to(mask.device).reciprocal().view(-1, 1)
+
+
+def _needed(value: Any, name: str, loss_type: str) -> Any:
+    if value is None:
+        raise ValueError(f"{name}: expected a number, the loss type {loss_type!r} divides by it")
+    return value
+
+
+def tally_policy_pull(logp: Tensor, old: Tensor | None, advantages: Tensor, mask: Tensor, weight: Tensor) -> Tally:
+    """Tallies the denominator of kl.pull_ratio; on a GPU this waits (see `measure_policy_pull`)."""
+    return measure_policy_pull(logp, old, advantages, mask, weight).tally()
+
+
+def measure_policy_pull(
+    logp: Tensor, old: Tensor | None, advantages: Tensor, mask: Tensor, weight: Tensor
+) -> Reduction:
+    """Launches sum (w A r)^2 over tokens under ``mask`` and returns at once.
+
+    ``logp``, ``old``, ``mask`` (B, T); ``advantages`` (B,) or (B, T); ``weight`` broadcasts to (B, T). Without
+    ``old`` the ratio r is 1 (the trainer's old log-probs *are* the current ones). Non-finite terms are left out.
+    """
+    policy, pulls = logp.detach(), per_token(advantages).detach().expand(logp.shape)
+    weights = per_token(weight).detach().expand(logp.shape)
+    rows = []
+    for block in row_blocks(logp):
+        pull = pulls[block].double() * weights[block]
+        if old is not None:
+            pull *= (policy[block].double() - old[block].detach().double()).exp_()
+        # +Inf * 0 and NaN both mean: this token's pull is not known
+        pull.masked_fill_((mask[block] == 0) | pull.isnan() | policy[block].isnan(), 0.0)
+        rows.append((pull * pull).sum())
+    return Reduction(parts=(stack(rows) if rows else logp.new_zeros(0, dtype=torch.float64),), build=_policy_pull)
+
+
+def _policy_pull(parts: Sequence[Floats]) -> Tally:
+    return Tally(sums={"policy.pull_sq": float(parts[0].sum())})
+
+
+def tally_loss_tokens(mask: Tensor) -> Tally:
+    """Tallies policy.loss_tokens, the tokens under the loss mask (B, T)."""
+    return measure_loss_tokens(mask).tally()
+
+
+def measure_loss_tokens(mask: Tensor) -> Reduction:
+    """As `tally_loss_tokens`, without waiting."""
+    return Reduction(parts=((mask.detach() != 0).sum().double().view(1),), build=_loss_tokens)
+
+
+def _loss_tokens(parts: Sequence[Floats]) -> Tally:
+    return Tally(counts={"policy.loss_tokens": int(parts[0][0])})
+
+
+def tally_gradient_norm(norm: Any) -> Tally:
+    """Counts a non-finite gradient norm (a number, or a tensor with one), as read before clipping."""
+    values = floats(norm).ravel()
+    return Tally(counts={"nonfinite.gradient": int(values.size - sum(map(math.isfinite, values)))})

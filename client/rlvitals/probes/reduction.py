@@ -1,0 +1,154 @@
+"""Sums taken where the tensors are: one transfer to the host, and only when somebody asks.
+
+A probe's ``measure_…`` form launches work on the tensors' device and returns a `Reduction`; nothing waits for a
+GPU until ``tally()``. `Pending` sends many of them in one asynchronous copy to pinned memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from rlvitals.contract.report import Extreme
+from rlvitals.probes.arrays import Floats
+from rlvitals.probes.id_sums import IdSums
+from rlvitals.probes.tally import Tally
+
+# elements worked on at once: few enough for the intermediate doubles to stay in a core's cache
+CHUNK = 1 << 15
+TOP_IDS_ON_DEVICE = 1024
+VOCABULARY_ON_DEVICE = 1 << 19
+VOCABULARY_LIMIT = 1 << 22
+
+
+@dataclass(frozen=True, slots=True)
+class Reduction:
+    """``parts`` are flat float64 tensors on one device; ``build`` makes the Tally from their host copies."""
+
+    parts: tuple[Tensor, ...]
+    build: Callable[[Sequence[Floats]], Tally]
+
+    def tally(self) -> Tally:
+        """The Tally; on a GPU this waits for the work and its copy."""
+        return self.build([part.cpu().numpy() for part in self.parts])
+
+
+class Pending:
+    """Reductions of one step on their way to the host. ``ready`` never waits; ``tally`` does."""
+
+    def __init__(self, reductions: Sequence[Reduction]) -> None:
+        self._reductions = tuple(reductions)
+        parts = [part for reduction in self._reductions for part in reduction.parts]
+        self._event: Any = None
+        self._host = torch.cat(parts) if parts else torch.empty(0, dtype=torch.float64)
+        if self._host.is_cuda:
+            pinned = torch.empty(self._host.shape, dtype=self._host.dtype, pin_memory=True)
+            pinned.copy_(self._host, non_blocking=True)
+            self._host, self._event = pinned, torch.cuda.Event()  # type: ignore[no-untyped-call]
+            self._event.record()
+
+    def ready(self) -> bool:
+        return self._event is None or bool(self._event.query())
+
+    def tally(self) -> Tally:
+        """The sum of all reductions."""
+        if self._event is not None:
+            self._event.synchronize()
+        return sum(self._built(self._host.cpu().numpy()), Tally.zero())
+
+    def _built(self, host: Floats) -> list[Tally]:
+        tallies, start = [], 0
+        for reduction in self._reductions:
+            parts = []
+            for part in reduction.parts:
+                parts.append(host[start : start + part.numel()])
+                start += part.numel()
+            tallies.append(reduction.build(parts))
+        return tallies
+
+
+def row_blocks(tensor: Tensor) -> list[slice]:
+    """How to cut the rows of (B, T): into cache-sized blocks on a CPU, not at all on a GPU."""
+    rows, width = tensor.shape
+    step = max(1, CHUNK // max(width, 1)) if tensor.device.type == "cpu" else max(rows, 1)
+    return [slice(start, min(start + step, rows)) for start in range(0, rows, step)]
+
+
+def per_token(value: Tensor) -> Tensor:
+    """(B,) → (B, 1), so that it broadcasts over tokens; other shapes as they are."""
+    return value.unsqueeze(1) if value.dim() == 1 else value
+
+
+class IdTable:
+    """Adds up a quantity per token id on the ids' own device, without waiting for it.
+
+    On a CPU the table is exact; on a GPU it names the ``TOP_IDS_ON_DEVICE`` largest ids (see `IdSums`). Ids beyond
+    the table count for its ends.
+    """
+
+    def __init__(self, ids: Tensor, vocabulary: int | None) -> None:
+        self._on_host = ids.device.type == "cpu"
+        if vocabulary is None:
+            vocabulary = (int(ids.max()) + 1 if ids.numel() else 1) if self._on_host else VOCABULARY_ON_DEVICE
+        size = min(max(vocabulary, 1), VOCABULARY_LIMIT)
+        self._sums = torch.zeros(size, dtype=torch.float64, device=ids.device)
+
+    def add(self, ids: Tensor, amounts: Tensor) -> None:
+        known = ids.clamp(0, self._sums.numel() - 1)
+        self._sums.scatter_add_(0, known.reshape(-1), amounts.reshape(-1))
+
+    def part(self) -> Tensor:
+        if self._on_host:
+            return self._sums
+        top = self._sums.topk(min(TOP_IDS_ON_DEVICE, self._sums.numel()))
+        rest = (self._sums.sum() - top.values.sum()).clamp_min(0.0)
+        slack = torch.minimum(top.values[-1], rest)
+        return torch.cat([torch.stack([rest, slack]), top.values, top.indices.double()])
+
+    @property
+    def build(self) -> Callable[[Floats], IdSums]:
+        """Reads `part` from the host."""
+        return IdSums.dense if self._on_host else _from_top
+
+
+def _from_top(part: Floats) -> IdSums:
+    count = (part.size - 2) // 2
+    amounts, ids = part[2 : 2 + count], part[2 + count :].astype(np.int64)
+    held = amounts > 0
+    sums = IdSums.of(ids[held], amounts[held])
+    return IdSums(ids=sums.ids, amounts=sums.amounts, rest=float(part[0]), slack=float(part[1]))
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Finds a flat index again: which sample, which position."""
+
+    width: int
+    sample_offset: int
+
+    def extreme(self, candidates: Floats, value: Callable[[float], float] = float) -> Extreme:
+        """The largest of ``candidates``, rows of (quantity, flat index, token id or -1), the first of equals."""
+        quantity, index, token = candidates[int(candidates[:, 0].argmax())].tolist()
+        row, position = divmod(int(index), max(self.width, 1))
+        return Extreme(
+            value=value(quantity),
+            token_id=int(token) if token >= 0 else None,
+            position=position,
+            sample=row + self.sample_offset,
+            masked=False,
+        )
+
+
+def stack(values: Sequence[Tensor]) -> Tensor:
+    """0-dimensional tensors of any dtype as one row of doubles."""
+    return torch.stack([value.double() for value in values])
+
+
+def at(values: Tensor, index: Tensor) -> Tensor:
+    """The element at a flat index that is still on the device."""
+    return values.reshape(-1).gather(0, index.view(1))[0]
