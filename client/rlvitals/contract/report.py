@@ -17,8 +17,8 @@ PROTOCOL = 1
 RECEIPT_HEARTBEAT_S = 15.0
 PAUSED_HEARTBEAT_S = 2.0
 
-Json = Mapping[str, "JsonValue"]
 JsonValue = object
+Json = Mapping[str, JsonValue]
 
 
 class Phase(str, Enum):
