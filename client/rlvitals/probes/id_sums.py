@@ -46,6 +46,13 @@ class IdSums:
         return cls(ids=distinct, amounts=sums)
 
     @classmethod
+    def count(cls, ids: Ids) -> IdSums:
+        """How often each id occurs in a flat array."""
+        if ids.size and (int(ids.min()) < 0 or int(ids.max()) >= DENSE_UP_TO):
+            return cls.of(ids, np.ones(ids.size))
+        return cls.dense(np.bincount(ids).astype(np.float64))
+
+    @classmethod
     def dense(cls, amounts: npt.NDArray[np.floating]) -> IdSums:
         """From an array that is indexed by id; zeros are left out."""
         ids = np.flatnonzero(amounts)

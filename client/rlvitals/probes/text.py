@@ -1,0 +1,157 @@
+"""Text health from token ids, never from decoded strings (decoders drop ids, join across them, and inflate).
+
+N = tokens that the policy chose. A special, unassigned or out-of-range id breaks a character (an error); the end
+of the completion, or a token that the policy did not choose, cuts it (no error).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from rlvitals.contract.report import Extreme
+from rlvitals.probes.arrays import Flags, Whole, flags, whole
+from rlvitals.probes.id_sums import IdSums
+from rlvitals.probes.scan import RowCounts, code_rows, scan
+from rlvitals.probes.tally import Tally
+from rlvitals.probes.tokens import BYTE_PIECES, FRAGMENTS, NEVER_TRAINED, TokenClass, TokenTable
+from rlvitals.probes.vocabulary import Family
+
+UTF8_METRICS = (
+    "text.invalid_utf8_count",
+    "text.invalid_utf8_per_1k",
+    "text.invalid_utf8_completions",
+    "text.replacement_char_count",
+    "text.literal_replacement_per_1k",
+    "text.cut_char_completions",
+)
+BYTE_METRICS = ("text.byte_piece_ratio", "text.byte_fallback_ratio")
+NO_BYTES = "this tokenizer has no byte pieces: it cannot spell ill-formed UTF-8"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TextRows:
+    """Per completion (B,), for choosing which samples to keep."""
+
+    utf8: RowCounts
+    never_trained: Whole
+
+    def worst(self, count: int) -> list[int]:
+        """At most ``count`` rows with ill-formed UTF-8 or never-trained ids, the worst first."""
+        badness = self.utf8.errors + self.never_trained
+        order = np.lexsort((np.arange(badness.size), -badness))
+        return [int(row) for row in order[:count] if badness[row]]
+
+
+def pack(completions: Sequence[Sequence[int]]) -> tuple[Whole, Whole]:
+    """Lists of ids of any length → ids (B, T), padded with 0, and lengths (B,)."""
+    lengths = np.fromiter(map(len, completions), np.int64, len(completions))
+    ids = np.zeros((lengths.size, int(lengths.max(initial=0))), np.int64)
+    every: Iterable[int] = chain.from_iterable(completions)
+    ids[_within(lengths, ids.shape[1])] = np.fromiter(every, np.int64, int(lengths.sum()))
+    return ids, lengths
+
+
+def tally_text(table: TokenTable, ids: Any, chosen: Any, *, sample_offset: int = 0) -> tuple[Tally, TextRows]:
+    """Tallies completions ``ids`` (B, T), and says per row what was found.
+
+    ``chosen`` is their lengths (B,), or a mask (B, T) of the tokens that the policy chose where tools wrote some
+    of them. ``sample_offset`` is added to rows.
+    """
+    numbers = whole(ids)
+    mask = _mask(chosen, numbers.shape)
+    utf8 = scan(table.maps, code_rows(table.map_of, numbers, mask))
+    ids_seen = IdSums.count(numbers.ravel() if mask is None else numbers[mask])
+    classes = _class_counts(table, ids_seen)
+    never, first = _never_trained(table, numbers, mask, classes, sample_offset)
+    tally = Tally(
+        counts={
+            "text.completions": numbers.shape[0],
+            "text.tokens": int(classes.sum()),
+            "text.never_trained": _total(classes, NEVER_TRAINED),
+            "text.out_of_range": int(classes[TokenClass.OUT_OF_RANGE]),
+            "text.id0": int(ids_seen.amounts[ids_seen.ids == 0].sum()),
+        },
+        by_id={"text.top_id_share": ids_seen},
+        firsts=first,
+    )
+    rows = TextRows(utf8=utf8, never_trained=never)
+    return tally + _utf8(table, utf8, numbers, sample_offset) + _byte_pieces(table, classes), rows
+
+
+def _mask(chosen: Any, shape: tuple[int, ...]) -> Flags | None:
+    """Which tokens the policy chose; None where it chose them all."""
+    if np.ndim(chosen) == 1:
+        lengths = whole(chosen)
+        return None if (lengths >= shape[1]).all() else _within(lengths, shape[1])
+    mask = flags(chosen)
+    if mask.shape != shape:
+        raise ValueError(f"chosen: expected lengths ({shape[0]},) or a mask {shape}, got {mask.shape}")
+    return None if mask.all() else mask
+
+
+def _within(lengths: Whole, width: int) -> Flags:
+    within: Flags = np.arange(width) < lengths[:, None]
+    return within
+
+
+def _class_counts(table: TokenTable, ids_seen: IdSums) -> Whole:
+    slots = np.where((ids_seen.ids < 0) | (ids_seen.ids > table.rows), table.rows, ids_seen.ids)
+    return np.bincount(table.classes[slots], weights=ids_seen.amounts, minlength=len(TokenClass)).astype(np.int64)
+
+
+def _total(classes: Whole, kinds: Sequence[TokenClass]) -> int:
+    return int(classes[list(kinds)].sum())
+
+
+def _never_trained(
+    table: TokenTable, ids: Whole, mask: Flags | None, classes: Whole, offset: int
+) -> tuple[Whole, dict[str, Extreme]]:
+    """Count per row and the first such token. The search is made only where there are some, which is rare."""
+    if not _total(classes, NEVER_TRAINED):
+        return np.zeros(ids.shape[0], np.int64), {}
+    slots = np.where((ids < 0) | (ids > table.rows), table.rows, ids)
+    bad = np.isin(table.classes, NEVER_TRAINED)[slots]
+    bad &= True if mask is None else mask
+    row, position = (int(i) for i in np.unravel_index(int(bad.argmax()), bad.shape))
+    first = Extreme(value=1.0, token_id=int(ids[row, position]), position=position, sample=row + offset)
+    return bad.sum(axis=1), {"text.never_trained_rate": first}
+
+
+def _utf8(table: TokenTable, utf8: RowCounts, ids: Whole, offset: int) -> Tally:
+    if table.family is Family.PLAIN or table.mismatch:
+        return Tally.absent(UTF8_METRICS, f"not measured: {table.mismatch}" if table.mismatch else NO_BYTES)
+    return Tally(
+        counts={
+            "text.errors": int(utf8.errors.sum()),
+            "text.literals": int(utf8.literals.sum()),
+            "text.error_completions": int((utf8.errors > 0).sum()),
+            "text.tail_completions": int((utf8.tails > 0).sum()),
+        },
+        maxima=_worst_row(utf8, ids, offset) if utf8.error_rows.size else {},
+    )
+
+
+def _worst_row(utf8: RowCounts, ids: Whole, offset: int) -> dict[str, Extreme]:
+    """The completion with the most errors, and the token at which its first error came to light."""
+    row = int(utf8.errors.argmax())
+    position = int(utf8.error_positions[int((utf8.error_rows == row).argmax())])
+    token_id = int(ids[row, position])
+    worst = Extreme(value=float(utf8.errors[row]), token_id=token_id, position=position, sample=row + offset)
+    return {"text.worst_errors": worst}
+
+
+def _byte_pieces(table: TokenTable, classes: Whole) -> Tally:
+    if table.family is Family.PLAIN:
+        return Tally.absent(BYTE_METRICS, NO_BYTES)
+    popular = (TokenClass.BYTE_HIGH,) if table.family is Family.BYTE_FALLBACK else FRAGMENTS
+    return Tally(
+        counts={
+            "text.byte_pieces": _total(classes, BYTE_PIECES),
+            "text.byte_fallback": _total(classes, popular),
+        }
+    )

@@ -1,0 +1,129 @@
+"""UTF-8 as a transducer over tokens: how many ill-formed subparts and literal U+FFFD a stream of ids spells.
+
+A decoder of ten states. One error is one maximal ill-formed subpart, which is what Unicode recommends to replace
+by one U+FFFD and what Python's ``errors="replace"`` does. The last two states exist only to see a well-formed
+U+FFFD (EF BF BD) that is spelt across tokens. A token is then a map from state to (state, errors, literals), and
+all whole-text tokens share one map.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+import numpy.typing as npt
+
+
+class State(IntEnum):
+    """What the decoder waits for."""
+
+    BORDER = 0
+    ONE = 1
+    TWO = 2
+    AFTER_E0 = 3
+    AFTER_ED = 4
+    AFTER_F0 = 5
+    AFTER_F1_F3 = 6
+    AFTER_F4 = 7
+    AFTER_EF = 8
+    AFTER_EF_BF = 9
+
+
+# state: (first and last byte that continues, the state after it)
+_CONTINUES: dict[State, tuple[int, int, State]] = {
+    State.ONE: (0x80, 0xBF, State.BORDER),
+    State.TWO: (0x80, 0xBF, State.ONE),
+    State.AFTER_E0: (0xA0, 0xBF, State.ONE),
+    State.AFTER_ED: (0x80, 0x9F, State.ONE),
+    State.AFTER_F0: (0x90, 0xBF, State.TWO),
+    State.AFTER_F1_F3: (0x80, 0xBF, State.TWO),
+    State.AFTER_F4: (0x80, 0x8F, State.TWO),
+    State.AFTER_EF: (0x80, 0xBF, State.ONE),
+    State.AFTER_EF_BF: (0x80, 0xBF, State.BORDER),
+}
+
+# first and last byte of a character's start, and the state after it
+_STARTS: tuple[tuple[int, int, State], ...] = (
+    (0x00, 0x7F, State.BORDER),
+    (0xC2, 0xDF, State.ONE),
+    (0xE0, 0xE0, State.AFTER_E0),
+    (0xE1, 0xEC, State.TWO),
+    (0xED, 0xED, State.AFTER_ED),
+    (0xEE, 0xEE, State.TWO),
+    (0xEF, 0xEF, State.AFTER_EF),
+    (0xF0, 0xF0, State.AFTER_F0),
+    (0xF1, 0xF3, State.AFTER_F1_F3),
+    (0xF4, 0xF4, State.AFTER_F4),
+)
+
+Step = tuple[int, int, int]
+TokenMap = tuple[Step, ...]
+
+
+def _start(byte: int) -> Step:
+    for first, last, state in _STARTS:
+        if first <= byte <= last:
+            return state, 0, 0
+    return State.BORDER, 1, 0
+
+
+def _step(state: State, byte: int) -> Step:
+    """(next state, errors, literals): a byte that does not continue ends the subpart and is read again."""
+    if state is State.BORDER:
+        return _start(byte)
+    first, last, after = _CONTINUES[state]
+    if first <= byte <= last:
+        if state is State.AFTER_EF and byte == 0xBF:
+            return State.AFTER_EF_BF, 0, 0
+        return after, 0, int(state is State.AFTER_EF_BF and byte == 0xBD)
+    then, errors, literals = _start(byte)
+    return then, errors + 1, literals
+
+
+_STEPS: tuple[tuple[Step, ...], ...] = tuple(tuple(_step(state, byte) for byte in range(256)) for state in State)
+
+
+def run(text: bytes, state: int = State.BORDER) -> Step:
+    """(state after, errors, literals) of ``text`` read from ``state``; a pending subpart is no error yet."""
+    errors = literals = 0
+    for byte in text:
+        state, error, literal = _STEPS[state][byte]
+        errors += error
+        literals += literal
+    return int(state), errors, literals
+
+
+def token_map(text: bytes) -> TokenMap:
+    """What a token with these bytes does from each state."""
+    return tuple(run(text, state) for state in State)
+
+
+TRIVIAL: TokenMap = tuple((int(State.BORDER), int(state is not State.BORDER), 0) for state in State)
+"""Whole text; also a token that breaks a character without adding bytes (special, unassigned, out of range)."""
+
+RESET: TokenMap = tuple((int(State.BORDER), 0, 0) for _ in State)
+"""The end of a completion: what is pending was cut, which is no error."""
+
+# rows are 16 apart so that a lookup is a shift
+STRIDE = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Maps:
+    """Token maps as flat tables, indexed by ``map * STRIDE + state``. Map 0 is TRIVIAL, map 1 is RESET."""
+
+    after: npt.NDArray[np.uint8]
+    errors: npt.NDArray[np.uint16]
+    literals: npt.NDArray[np.uint16]
+
+    @classmethod
+    def of(cls, maps: list[TokenMap]) -> Maps:
+        table = np.zeros((len(maps), STRIDE, 3), np.int64)
+        table[:, : len(State)] = np.asarray(maps)
+        flat = table.reshape(-1, 3)
+        return cls(
+            after=flat[:, 0].astype(np.uint8),
+            errors=flat[:, 1].astype(np.uint16),
+            literals=flat[:, 2].astype(np.uint16),
+        )
