@@ -1,0 +1,217 @@
+"""Typed client of the query API. In one process it speaks to the app itself, without a socket.
+
+It has no rights of its own: each call carries the session cookie of the person whose page asks (see `visitor`),
+so what a person may not do by REST cannot be done here either, and the audit has the person's name.
+
+    ApiError            what went wrong, in the service's own words
+    ├─ SignInNeeded     401: no session, or it is over
+    ├─ Forbidden        403: signed in, but without the right to do this
+    ├─ NotFound         404
+    └─ Unreachable      no answer at all
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+import httpx2
+
+from rlvitals.contract.alert import Alert
+from rlvitals.contract.codec import DecodeError, decode, dumps, loads
+from rlvitals.contract.report import Text
+from rlvitals.contract.view import CommandView, MetricView, RuleView, RunView, SeriesView
+
+T = TypeVar("T")
+
+TIMEOUT_S = 10.0
+LONGEST_WAIT_S = 20.0
+"""How long one question for changes may stay open; the page asks again after it."""
+PAGE_ITEMS = 200
+CHART_BUCKETS = 400
+"""Points a chart asks for: charts are about 400 px wide."""
+METRICS_PER_REQUEST = 20
+
+
+class ApiError(Exception):
+    def __init__(self, title: str, detail: str = "") -> None:
+        self.title, self.detail = title, detail
+        super().__init__(f"{title}: {detail}" if detail else title)
+
+
+class SignInNeeded(ApiError):
+    pass
+
+
+class Forbidden(ApiError):
+    pass
+
+
+class NotFound(ApiError):
+    pass
+
+
+class Unreachable(ApiError):
+    pass
+
+
+_BY_STATUS = {401: SignInNeeded, 403: Forbidden, 404: NotFound}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Visitor:
+    """What of a person's request goes on to the API: who they are, and under which address they came."""
+
+    cookie: str = ""
+    host: str = "localhost"
+    scheme: str = "http"
+
+    def headers(self) -> dict[str, str]:
+        origin = f"{self.scheme}://{self.host}"
+        return {"host": self.host, "origin": origin} | ({"cookie": self.cookie} if self.cookie else {})
+
+
+visitor: ContextVar[Visitor | None] = ContextVar("rlvitals_visitor", default=None)
+"""Set by `gate.Gate` for each request and each WebSocket; tasks that serve it inherit it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    version: int
+    last_step: int | None = None
+
+
+class Api:
+    """``Api.of_app(app)`` in one process, ``Api.of_url(url, token)`` else."""
+
+    def __init__(self, client: httpx2.AsyncClient) -> None:
+        self._client = client
+
+    @classmethod
+    def of_app(cls, app: Any) -> Api:
+        transport = httpx2.ASGITransport(app, raise_app_exceptions=False)
+        return cls(httpx2.AsyncClient(transport=transport, base_url="http://localhost", timeout=TIMEOUT_S))
+
+    @classmethod
+    def of_url(cls, url: str, token: str) -> Api:
+        headers = {"authorization": f"Bearer {token}"}
+        return cls(httpx2.AsyncClient(base_url=url, headers=headers, timeout=TIMEOUT_S))
+
+    async def __aenter__(self) -> Api:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._client.aclose()
+
+    # runs
+
+    async def runs(self, limit: int = PAGE_ITEMS) -> tuple[RunView, ...]:
+        return _items(RunView, await self._get("/runs", limit=limit))
+
+    async def run(self, run: str) -> RunView:
+        return decode(RunView, await self._get(f"/runs/{_segment(run)}"))
+
+    async def metrics(self, run: str, attempt: str = "") -> tuple[MetricView, ...]:
+        return _items(MetricView, await self._get(f"/runs/{_segment(run)}/metrics", attempt=attempt))
+
+    async def series(
+        self,
+        run: str,
+        metrics: Sequence[str],
+        *,
+        attempt: str = "",
+        first: int | None = None,
+        last: int | None = None,
+        limit: int = CHART_BUCKETS,
+    ) -> dict[str, SeriesView]:
+        """By metric; a metric without a point in the range may be absent. Steps ``first`` to ``last`` inclusive."""
+        found: dict[str, SeriesView] = {}
+        for start in range(0, len(metrics), METRICS_PER_REQUEST):
+            some = list(metrics[start : start + METRICS_PER_REQUEST])
+            query: dict[str, Any] = {"metric": some, "attempt": attempt, "from": first, "to": last, "limit": limit}
+            body = await self._get(f"/runs/{_segment(run)}/series", **query)
+            found |= {view.metric: view for view in _items(SeriesView, body)}
+        return found
+
+    async def texts(self, run: str, limit: int = 12) -> tuple[Text, ...]:
+        return _items(Text, await self._get(f"/runs/{_segment(run)}/texts", limit=limit))
+
+    async def rules(self, run: str) -> tuple[RuleView, ...]:
+        return _items(RuleView, await self._get(f"/runs/{_segment(run)}/rules"))
+
+    async def alerts(self, run: str) -> tuple[Alert, ...]:
+        return _items(Alert, await self._get("/alerts", run=run, limit=PAGE_ITEMS))
+
+    async def changes(self, run: str | None, after: int, wait_s: float = LONGEST_WAIT_S) -> Change:
+        """Answers when something moved past ``after``, at the latest after ``wait_s``. ``run=None``: any run."""
+        path = f"/runs/{_segment(run)}/changes" if run else "/changes"
+        body = await self._get(path, timeout=wait_s + TIMEOUT_S, after=after, wait_s=wait_s)
+        return decode(Change, body)
+
+    # control
+
+    async def commands(self, run: str) -> tuple[CommandView, ...]:
+        return _items(CommandView, await self._get("/commands", run=run, limit=PAGE_ITEMS))
+
+    async def approve(self, command: str, argument: float | None = None) -> None:
+        await self._post(f"/commands/{_segment(command)}/approve", {} if argument is None else {"argument": argument})
+
+    async def deny(self, command: str, reason: str = "") -> None:
+        await self._post(f"/commands/{_segment(command)}/deny", {"reason": reason})
+
+    async def acknowledge(self, alert: str) -> None:
+        await self._post(f"/alerts/{_segment(alert)}/acknowledge", {})
+
+    # the wire
+
+    async def _get(self, path: str, *, timeout: float = TIMEOUT_S, **query: Any) -> Any:
+        params = {k: v for k, v in query.items() if v not in (None, "")}
+        return await self._send("GET", path, params=params, timeout=timeout)
+
+    async def _post(self, path: str, body: Mapping[str, Any]) -> Any:
+        return await self._send("POST", path, content=dumps(body), headers={"content-type": "application/json"})
+
+    async def _send(self, method: str, path: str, **options: Any) -> Any:
+        who = visitor.get()
+        headers = (who.headers() if who else {}) | options.pop("headers", {})
+        try:
+            answer = await self._client.request(method, f"/api/v1{path}", headers=headers, **options)
+        except httpx2.TransportError as error:
+            raise Unreachable("The service does not answer", str(error)) from error
+        if answer.status_code >= 400:
+            raise _refusal(answer)
+        try:
+            return loads(answer.content)
+        except DecodeError as error:
+            raise ApiError("The service's answer cannot be read", str(error)) from error
+
+
+def _refusal(answer: httpx2.Response) -> ApiError:
+    try:
+        problem = loads(answer.content)
+    except DecodeError:
+        problem = {}
+    if not isinstance(problem, dict):
+        problem = {}
+    title = str(problem.get("title") or f"The service answered {answer.status_code}")
+    kind: type[ApiError] = _BY_STATUS.get(answer.status_code, ApiError)
+    return kind(title, str(problem.get("detail") or ""))
+
+
+def _items(kind: type[T], body: Any) -> tuple[T, ...]:
+    """A plain list, or a page of one."""
+    rows = body.get("items", ()) if isinstance(body, Mapping) else body
+    try:
+        return tuple(decode(kind, row) for row in rows)
+    except DecodeError as error:
+        raise ApiError("The service's answer cannot be read", str(error)) from error
+
+
+def _segment(text: str) -> str:
+    return quote(text, safe="")

@@ -1,0 +1,162 @@
+"""The Dash application on an existing FastAPI app: shell, the table of pages, and the door."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, unquote
+
+from dash import ALL, ClientsideFunction, Dash, Input, Output, State, dcc, html
+from fastapi import FastAPI
+from fastapi.responses import JSONResponse
+
+from rlvitals_dashboard.api import Api, ApiError, NotFound, SignInNeeded
+from rlvitals_dashboard.components import Component, notice, visible
+from rlvitals_dashboard.gate import Gate
+from rlvitals_dashboard.pages import run as run_page
+from rlvitals_dashboard.pages import runs as runs_page
+from rlvitals_dashboard.theme import css_variables
+
+PREFIX = "/ui/"
+
+_ASSETS = Path(__file__).parent / "assets"
+_INDEX = """<!DOCTYPE html>
+<html lang="en" data-theme="light">
+<head>
+{%metas%}
+<meta name="color-scheme" content="light dark">
+<title>{%title%}</title>
+<link rel="icon" type="image/svg+xml" href="__PREFIX__assets/icon.svg">
+<style>__VARIABLES__</style>
+{%css%}
+<script src="__PREFIX__assets/before-paint.js"></script>
+</head>
+<body>
+{%app_entry%}
+<footer>{%config%}{%scripts%}{%renderer%}</footer>
+</body>
+</html>"""
+
+
+def create_dash(server: FastAPI, api: Api, prefix: str = PREFIX) -> Dash:
+    """Puts the dashboard under ``prefix`` of ``server``. Call it after all other routes are there."""
+    app = Dash(
+        __name__,
+        server=server,
+        backend="fastapi",
+        url_base_pathname=prefix,
+        assets_folder=str(_ASSETS),
+        assets_ignore=r"before-paint\.js|icon\.svg",
+        title="RL Vitals",
+        update_title=None,
+        suppress_callback_exceptions=True,
+        serve_locally=True,
+        index_string=_INDEX.replace("__PREFIX__", prefix).replace("__VARIABLES__", css_variables()),
+        meta_tags=[{"name": "viewport", "content": "width=device-width, initial-scale=1"}],
+        websocket_inactivity_timeout=0,
+        add_log_handler=False,
+    )
+    app.layout = _shell(prefix)
+    _register_router(app, api, prefix)
+    _register_browser(app)
+    runs_page.register(app, api, prefix)
+    run_page.register(app, api)
+    _close_the_rest(server)
+    server.add_middleware(Gate, api=api, prefix=prefix)
+    return app
+
+
+def _shell(prefix: str) -> Component:
+    return html.Div(
+        [
+            dcc.Location(id="url", refresh="callback-nav"),
+            dcc.Store(id="theme"),
+            html.A("Skip to the content", href="#page", className="skip"),
+            html.Header(
+                [
+                    dcc.Link([html.Span(className="logo"), html.Span("RL Vitals")], href=prefix, className="brand"),
+                    html.Nav(id="crumbs", className="crumbs"),
+                    html.Span(
+                        [html.Span(className="dot"), html.Span("Connecting", id="live-word")],
+                        id="live-sign",
+                        className="live-sign",
+                        role="status",
+                    ),
+                    html.Button(
+                        html.Span(className="theme-icon"),
+                        id="theme-toggle",
+                        className="icon-button",
+                        title="Light or dark",
+                        **{"aria-label": "Switch between light and dark"},
+                    ),
+                ],
+                className="top",
+            ),
+            html.Div(id="page"),
+        ]
+    )
+
+
+def _register_router(app: Dash, api: Api, prefix: str) -> None:
+    @app.callback(  # type: ignore[untyped-decorator]
+        Output("page", "children"),
+        Output("crumbs", "children"),
+        Input("url", "pathname"),
+        State("url", "search"),
+    )
+    async def route(pathname: str | None, search: str | None) -> tuple[Component, Component]:
+        place = (pathname or prefix)[len(prefix) :].strip("/")
+        query = dict(parse_qsl((search or "").lstrip("?"), keep_blank_values=True)[:20])
+        try:
+            return await _page(api, prefix, place, query)
+        except SignInNeeded:
+            return _sorry("Sign in first", "Open the link that `rlvitals serve` printed when it started."), None
+        except NotFound as error:
+            return _sorry("Not here", error.detail or error.title), None
+        except ApiError as error:
+            return _sorry(error.title, error.detail), None
+
+
+async def _page(api: Api, prefix: str, place: str, query: dict[str, str]) -> tuple[Component, Component]:
+    if not place:
+        return await runs_page.layout(api, prefix), None
+    kind, _, name = place.partition("/")
+    if kind != "run" or not name:
+        return _sorry("Not here", "There is no such page."), None
+    run = unquote(name)
+    page = await run_page.layout(api, run, query)
+    return page, [dcc.Link("Runs", href=prefix), html.Span("/"), html.Span(visible(run, 60), className="here")]
+
+
+def _sorry(title: str, detail: str) -> Component:
+    return html.Main(html.Div(notice(title, detail, tone="warning"), className="empty"), className="page")
+
+
+def _register_browser(app: Dash) -> None:
+    """What the browser does by itself; the functions are in assets/vitals.js."""
+
+    def does(name: str, *wires: Any, **options: Any) -> None:
+        app.clientside_callback(ClientsideFunction("vitals", name), *wires, **options)
+
+    does("theme", Output("theme", "data"), Input("theme-toggle", "n_clicks"))
+    does("beat", Input("beat", "data"))
+    does("runsBeat", Input("runs-beat", "data"))
+    does("watch", Input("watch", "n_intervals"), State("pulse", "data"))
+    does("watchRuns", Input("runs-watch", "n_intervals"), State("runs-pulse", "data"))
+    does("address", Input("view", "data"))
+    does("zoom", Input({"type": "chart", "metric": ALL}, "relayoutData"), State("view", "data"))
+    does("unzoom", Input("unzoom", "n_clicks"), State("view", "data"))
+    does("attempt", Input("attempt", "value"), State("view", "data"))
+    does("fold", Input({"type": "fold", "family": ALL}, "n_clicks"), State("view", "data"))
+    does("more", Input({"type": "more", "family": ALL}, "n_clicks"), State("view", "data"))
+
+
+def _close_the_rest(server: FastAPI) -> None:
+    """At start-up Dash adds a route that answers any unknown path with its page and status 200; this one comes
+    before it."""
+
+    async def nothing(path: str) -> JSONResponse:
+        problem = {"title": "Not found", "status": 404, "detail": f"there is nothing at /{path[:200]}"}
+        return JSONResponse(problem, status_code=404, media_type="application/problem+json")
+
+    server.add_api_route("/{path:path}", nothing, methods=["GET"], include_in_schema=False)

@@ -1,0 +1,123 @@
+// What the browser does by itself: theme, address bar, zoom, folding, relative times, and the watch over the heart.
+(function () {
+  "use strict";
+
+  const SILENT_MS = 25000;
+  let lastBeat = Date.now();
+  let troubled = "";
+
+  function send(id, props) { window.dash_clientside.set_props(id, props); }
+  function clicked() { return window.dash_clientside.callback_context.triggered.filter((t) => t.value); }
+  function family(trigger) { return JSON.parse(trigger.prop_id.slice(0, trigger.prop_id.lastIndexOf("."))).family; }
+  function flip(list, key) { return list.includes(key) ? list.filter((k) => k !== key) : [...list, key]; }
+
+  function alive(trouble) {
+    lastBeat = Date.now();
+    troubled = trouble || "";
+    sign();
+  }
+
+  function quiet() { return !document.hidden && Date.now() - lastBeat > SILENT_MS; }
+
+  function sign() {
+    const dot = document.getElementById("live-sign");
+    const word = document.getElementById("live-word");
+    if (!dot || !word) return;
+    const silent = Date.now() - lastBeat > SILENT_MS;
+    const state = troubled ? "trouble" : silent ? "silent" : "live";
+    dot.dataset.state = state;
+    dot.title = troubled;
+    word.textContent = { trouble: "Reconnecting", silent: "Reconnecting", live: "Live" }[state];
+  }
+
+  const steps = [[60, 1, "s"], [3600, 60, "min"], [86400, 3600, "h"], [Infinity, 86400, "d"]];
+  function relative(seconds) {
+    const size = Math.abs(seconds);
+    const [, scale, unit] = steps.find(([limit]) => size < limit);
+    const words = Math.floor(size / scale) + " " + unit;
+    return seconds < 0 ? "in " + words : size < 2 ? "just now" : words + " ago";
+  }
+  function tick() {
+    for (const time of document.querySelectorAll("time.ago")) {
+      const words = relative((Date.now() - Date.parse(time.dateTime)) / 1000);
+      if (time.textContent !== words) time.textContent = words;
+    }
+    sign();
+  }
+  setInterval(tick, 1000);
+
+  window.dash_clientside = window.dash_clientside || {};
+  window.dash_clientside.vitals = {
+    theme(clicks) {
+      const root = document.documentElement;
+      if (clicks) {
+        root.dataset.theme = root.dataset.theme === "dark" ? "light" : "dark";
+        try { localStorage.setItem("rlvitals-theme", root.dataset.theme); } catch (refused) { /* not kept, then */ }
+      }
+      return root.dataset.theme;
+    },
+
+    beat(pulse) {
+      if (!pulse) return;
+      alive(pulse.trouble);
+      send("pulse", { data: { ...pulse, trouble: undefined, beat: Date.now() } });
+    },
+
+    runsBeat(pulse) {
+      if (!pulse) return;
+      alive(pulse.trouble);
+      send("runs-pulse", { data: { ...pulse, trouble: undefined, beat: Date.now() } });
+    },
+
+    // A lost connection ends the chain of beats without a word; after a silence the chain is begun anew.
+    watch(_ticks, pulse) {
+      if (quiet()) send(...(pulse ? ["pulse", { data: { ...pulse, nudge: Date.now() } }] : ["redraw", { data: Date.now() }]));
+    },
+
+    watchRuns(_ticks, pulse) {
+      if (quiet()) send("runs-pulse", { data: { ...pulse, nudge: Date.now() } });
+    },
+
+    address(view) {
+      if (!view) return;
+      alive("");
+      const query = new URLSearchParams();
+      if (view.attempt) query.set("attempt", view.attempt);
+      if (view.from !== null && view.to !== null) { query.set("from", view.from); query.set("to", view.to); }
+      if (view.more.length) query.set("more", view.more.join(","));
+      if (view.closed.join() !== "progress,rlvitals") query.set("closed", view.closed.join(","));
+      const tail = query.toString();
+      history.replaceState(history.state, "", location.pathname + (tail ? "?" + tail.replaceAll("%2C", ",") : ""));
+    },
+
+    zoom(_relayouts, view) {
+      const moves = clicked();
+      if (moves.length !== 1 || !view) return;
+      const move = moves[0].value;
+      if (move["xaxis.autorange"] && view.from !== null) send("view", { data: { ...view, from: null, to: null } });
+      if (move["xaxis.range[0]"] === undefined) return;
+      const from = Math.floor(move["xaxis.range[0]"]);
+      const to = Math.max(Math.ceil(move["xaxis.range[1]"]), from + 1);
+      if (from !== view.from || to !== view.to) send("view", { data: { ...view, from, to } });
+    },
+
+    unzoom(clicks, view) {
+      if (clicks && view) send("view", { data: { ...view, from: null, to: null } });
+    },
+
+    attempt(value, view) {
+      if (view && (value || "") !== (view.attempt || ""))
+        send("view", { data: { ...view, attempt: value || "", from: null, to: null } });
+    },
+
+    fold(_clicks, view) {
+      const hits = clicked();
+      if (hits.length === 1 && view) send("view", { data: { ...view, closed: flip(view.closed, family(hits[0])).sort() } });
+    },
+
+    more(_clicks, view) {
+      const hits = clicked();
+      if (hits.length === 1 && view) send("view", { data: { ...view, more: flip(view.more, family(hits[0])).sort() } });
+    },
+  };
+})();

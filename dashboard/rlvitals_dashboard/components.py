@@ -1,0 +1,402 @@
+"""Functions from contract types to Dash components. No request, no callback. React escapes every text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, TypeAlias
+
+from dash import dcc, html
+
+from rlvitals.contract.alert import Alert, AlertState
+from rlvitals.contract.command import ARGUMENT_KINDS, CommandKind, CommandState
+from rlvitals.contract.report import Text
+from rlvitals.contract.view import CommandView, RuleView, RunView
+from rlvitals_dashboard.theme import (
+    ALERT_STATES,
+    COMMAND_STATES,
+    LIGHTS,
+    RUN_STATES,
+    SEVERITIES,
+    Look,
+)
+from rlvitals_dashboard.words import number, pieces, plural
+
+Component: TypeAlias = Any
+
+LONGEST_TEXT = 1200
+"""Characters of a completion that a card shows."""
+LONGEST_NAME = 96
+
+_KINDS = {
+    CommandKind.PAUSE: "Pause training",
+    CommandKind.RESUME: "Resume training",
+    CommandKind.STOP: "Stop training",
+    CommandKind.CHECKPOINT: "Save a checkpoint",
+    CommandKind.SET_KL_COEF: "Set the KL coefficient",
+    CommandKind.SCALE_LR: "Scale the learning rate",
+}
+
+_CONSEQUENCES = {
+    CommandKind.PAUSE: "At its next step boundary the trainer waits on all ranks, for a limited time.",
+    CommandKind.RESUME: "The trainer goes on with its next step.",
+    CommandKind.STOP: "At its next step boundary the trainer ends the run in good order. This cannot be undone.",
+    CommandKind.CHECKPOINT: "At its next step boundary the trainer saves a checkpoint and goes on.",
+    CommandKind.SET_KL_COEF: "At its next step boundary the trainer uses this KL coefficient on all ranks.",
+    CommandKind.SCALE_LR: "At its next step boundary the trainer multiplies its learning rate by this factor.",
+}
+
+_WHY_KEPT = {
+    "worst_utf8": "most broken UTF-8",
+    "worst_ratio": "largest importance ratio",
+    "worst_length": "longest",
+    "reservoir": "random sample",
+}
+
+
+def mark(look: Look, *, words: str = "") -> Component:
+    """Shape, colour and word: none of them alone carries the meaning."""
+    shape = html.Span(look.mark, className="mark", **{"aria-hidden": "true"})
+    return html.Span([shape, html.Span(words or look.word)], className=f"badge tone-{look.tone}")
+
+
+def when(moment: datetime) -> Component:
+    """A time that the browser keeps saying as "12 s ago"; the full time is its title."""
+    iso = moment.isoformat()
+    return html.Time(f"{moment:%Y-%m-%d %H:%M:%S} UTC", dateTime=iso, className="ago", title=iso)
+
+
+def visible(text: str, limit: int = LONGEST_TEXT) -> list[Component]:
+    """Untrusted text with everything that a reader would not see made visible."""
+    shown = [
+        html.Mark(piece.shown, className="odd", title=piece.name) if piece.name else piece.shown
+        for piece in pieces(text[:limit])
+    ]
+    rest = len(text) - limit
+    return [*shown, html.Span(f" … {plural(rest, 'more character')}", className="muted")] if rest > 0 else shown
+
+
+def named(run: RunView) -> list[Component]:
+    return visible(run.name or run.id, LONGEST_NAME)
+
+
+def fact(label: str, value: Component, hint: str = "") -> Component:
+    return html.Div([html.Dt(label), html.Dd(value, title=hint or None)], className="fact")
+
+
+def notice(title: str, detail: Component = "", *, tone: str = "info") -> Component:
+    return html.Div(
+        [html.Strong(title), html.P(detail) if detail else None], className=f"notice tone-{tone}", role="status"
+    )
+
+
+def panel(title: str, body: Component, *, count: str = "", key: str = "") -> Component:
+    """A block with a heading; ``count`` is said beside the heading."""
+    heading = html.H2([title, html.Span(count, className="count") if count else None])
+    return html.Section([heading, html.Div(body, className="panel-body")], className=f"panel {key}")
+
+
+def folded(summary: Component, body: Component, *, is_open: bool = False) -> Component:
+    return html.Details([html.Summary(summary), html.Div(body, className="folded")], open=is_open)
+
+
+# runs
+
+
+def run_row(run: RunView, href: str) -> Component:
+    light, state = LIGHTS[run.light], RUN_STATES[run.state]
+    cells = [
+        html.Div([mark(light), mark(state) if state.word not in ("Running",) else None], className="cell light"),
+        html.Div(
+            [
+                html.Span(named(run), className="name"),
+                html.Span(visible(run.reason, 200), className="reason"),
+            ],
+            className="cell who",
+        ),
+        _cell("Project", visible(run.project, LONGEST_NAME)),
+        _cell("Trainer", visible(run.framework, LONGEST_NAME), visible(run.model, LONGEST_NAME)),
+        _cell("Step", [_step(run.last_step)], [_rate(run.steps_per_minute)], numeric=True),
+        _cell("KL coef.", [number(run.kl_coef) if run.kl_coef is not None else "–"], numeric=True),
+        _cell("Alerts", [_firing(run.firing)]),
+        _cell("Last seen", [when(run.last_seen_at)]),
+    ]
+    return dcc.Link(cells, href=href, className=f"run-row tone-{light.tone}")
+
+
+def _cell(label: str, first: Component, second: Component = None, *, numeric: bool = False) -> Component:
+    lines = [html.Span(first, className="first"), html.Span(second, className="second") if second else None]
+    return html.Div(
+        [html.Span(label, className="label"), html.Span(lines, className="value")],
+        className="cell numeric" if numeric else "cell",
+    )
+
+
+def _firing(count: int) -> Component:
+    return html.Span(f"{count} firing", className="badge tone-critical") if count else html.Span("none", className="muted")
+
+
+def _step(step: int | None) -> str:
+    return "–" if step is None else f"{step:,}"
+
+
+def _rate(rate: float | None) -> str:
+    return "" if rate is None else f"{number(rate)} steps/min"
+
+
+def run_columns() -> Component:
+    names = ("Health", "Run", "Project", "Trainer", "Step", "KL coef.", "Alerts", "Last seen")
+    return html.Div(
+        [html.Span(name) for name in names], className="run-columns", **{"aria-hidden": "true"}
+    )
+
+
+# one run
+
+
+def run_head(run: RunView) -> Component:
+    light, state = LIGHTS[run.light], RUN_STATES[run.state]
+    about = [run.project, run.framework, run.model, *run.tags]
+    return html.Div(
+        [
+            html.Div(
+                [
+                    html.Span(light.mark, className="lamp", **{"aria-hidden": "true"}),
+                    html.Div(
+                        [
+                            html.H1(named(run)),
+                            html.P([html.Strong(light.word), ": ", *visible(run.reason, 400)], className="reason"),
+                            html.Ul(
+                                [html.Li(visible(word, LONGEST_NAME)) for word in about if word], className="about"
+                            ),
+                        ]
+                    ),
+                ],
+                className="verdict",
+            ),
+            html.Dl(
+                [
+                    fact("State", [mark(state), html.Span(visible(run.phase, 40), className="muted phase")]),
+                    fact("Step", html.Span(_step(run.last_step), className="big")),
+                    fact("Rate", _rate(run.steps_per_minute) or "–"),
+                    fact("KL coefficient", number(run.kl_coef) if run.kl_coef is not None else "–", "in force now"),
+                    fact("Last seen", when(run.last_seen_at)),
+                ],
+                className="facts",
+            ),
+        ],
+        className=f"run-head tone-{light.tone}",
+    )
+
+
+def attempt_choices(run: RunView) -> list[dict[str, str]]:
+    """Newest first; the empty value follows the newest attempt."""
+    rows = sorted(run.attempts, key=lambda a: a.ordinal, reverse=True)
+    newest = [{"label": "Newest attempt", "value": ""}]
+    return newest + [
+        {"label": f"Attempt {a.ordinal}: {_range(a.first_step, a.last_step)}", "value": a.id} for a in rows
+    ]
+
+
+def _range(first: int | None, last: int | None) -> str:
+    return "no step yet" if first is None or last is None else f"steps {first:,} to {last:,}"
+
+
+# alerts
+
+
+def alert_list(alerts: Sequence[Alert]) -> Component:
+    """Firing first, worst first; the resolved ones behind a click."""
+    order = {AlertState.FIRING: 0, AlertState.PENDING: 1}
+    live = [a for a in alerts if a.state in order]
+    live.sort(key=lambda a: (order[a.state], -a.severity.rank, a.since_step))
+    past = sorted((a for a in alerts if a.state is AlertState.RESOLVED), key=lambda a: -a.since_step)
+    body: list[Component] = [alert_card(a) for a in live]
+    if not live:
+        body.append(html.P("Nothing fires. Every rule that can run here is quiet.", className="quiet"))
+    if past:
+        body.append(folded(f"{len(past)} resolved", [alert_card(a) for a in past]))
+    return body
+
+
+def alert_card(alert: Alert) -> Component:
+    look = SEVERITIES[alert.severity]
+    state = ALERT_STATES[alert.state]
+    quiet = " past" if alert.state is AlertState.RESOLVED else ""
+    return html.Article(
+        [
+            html.Header([mark(look), html.Strong(alert.rule), html.Span(state, className="state")]),
+            html.P(visible(alert.summary, 400), className="summary") if alert.summary else None,
+            html.P(_evidence(alert), className="evidence"),
+            html.P([html.B("What to do: "), *visible(alert.advice, 800)], className="advice")
+            if alert.advice
+            else None,
+            html.Footer([*_runbook(alert.runbook), _acknowledgement(alert)]),
+        ],
+        className=f"alert tone-{look.tone}{quiet}",
+    )
+
+
+def _evidence(alert: Alert) -> list[Component]:
+    words: list[Component] = []
+    if alert.metric:
+        words += [html.Code(alert.metric), " "]
+    if alert.value is not None:
+        words += [html.B(number(alert.value))]
+        words += [" against ", html.B(number(alert.threshold))] if alert.threshold is not None else []
+        words += [", "]
+    words += [f"since step {alert.since_step:,}"]
+    if alert.resolved_step is not None:
+        words += [f", over at step {alert.resolved_step:,}"]
+    return words
+
+
+def _runbook(runbook: str) -> list[Component]:
+    if runbook.startswith(("https://", "http://", "/")):
+        return [html.A("Runbook", href=runbook, target="_blank", rel="noreferrer noopener")]
+    return [html.Span(["Runbook: ", html.Code(runbook)], className="muted")] if runbook else []
+
+
+def _acknowledgement(alert: Alert) -> Component:
+    if alert.acknowledged_by:
+        return html.Span([f"Seen by ", *visible(alert.acknowledged_by, LONGEST_NAME)], className="muted")
+    if alert.state is not AlertState.FIRING:
+        return None
+    return html.Button("I have seen it", id={"type": "acknowledge", "alert": alert.id}, className="button quiet")
+
+
+# commands
+
+
+def decision(command: CommandView, run: RunView) -> Component:
+    """A proposed command: what it would do, its argument to edit, approve and deny."""
+    return html.Article(
+        [
+            html.Header([mark(COMMAND_STATES[command.state]), html.Strong(_KINDS[command.kind])]),
+            html.P(visible(command.why, 400), className="summary") if command.why else None,
+            _argument(command, run),
+            html.P(_CONSEQUENCES[command.kind], className="consequence"),
+            html.Div(
+                [
+                    html.Button(
+                        "Approve", id={"type": "approve", "command": command.id}, className="button primary"
+                    ),
+                    html.Button("Deny", id={"type": "deny", "command": command.id}, className="button"),
+                    html.Span(["expires ", when(command.expires_at)], className="muted expiry"),
+                ],
+                className="buttons",
+            ),
+            html.Div(id={"type": "verdict", "command": command.id}, className="verdict-line", role="status"),
+        ],
+        className="decision",
+    )
+
+
+def _argument(command: CommandView, run: RunView) -> Component:
+    needed = command.kind in ARGUMENT_KINDS
+    label = {CommandKind.SET_KL_COEF: "New value", CommandKind.SCALE_LR: "Factor"}.get(command.kind, "Value")
+    bounds = command.bounds
+    field = dcc.Input(
+        id={"type": "argument", "command": command.id},
+        type="number",
+        value=command.argument,
+        min=bounds.low if bounds else None,
+        max=bounds.high if bounds else None,
+        step="any",
+        debounce=False,
+        className="number",
+    )
+    now = f"now {number(run.kl_coef)}" if command.kind is CommandKind.SET_KL_COEF else ""
+    allowed = f"allowed {number(bounds.low)} to {number(bounds.high)}" if bounds else ""
+    hint = ", ".join(word for word in (now, allowed) if word)
+    parts = [html.Span(label), field, html.Span(hint, className="muted")]
+    return html.Label(parts, className="argument", hidden=not needed)
+
+
+def command_list(commands: Sequence[CommandView]) -> Component:
+    past = sorted(
+        (c for c in commands if c.state is not CommandState.PROPOSED), key=lambda c: c.created_at, reverse=True
+    )
+    if not past:
+        return html.P("No action so far.", className="quiet")
+    return html.Ol([_command_row(c) for c in past], className="commands")
+
+
+def _command_row(command: CommandView) -> Component:
+    look = COMMAND_STATES[command.state]
+    change: list[Component] = []
+    if command.after is not None or command.before is not None:
+        change = [" ", html.B(f"{number(command.before)} → {number(command.after)}")]
+    elif command.argument is not None:
+        change = [" to ", html.B(number(command.argument))]
+    where = f" at step {command.step:,}" if command.step is not None else ""
+    who = command.decided_by or command.who
+    return html.Li(
+        [
+            html.Div([mark(look), html.Strong(_KINDS[command.kind]), *change, where]),
+            html.Div(
+                [*(visible(who, LONGEST_NAME) if who else ["policy"]), ", ", when(command.created_at)],
+                className="muted",
+            ),
+            html.Div(visible(command.reason, 300), className="muted") if command.reason else None,
+        ]
+    )
+
+
+# rules
+
+
+def rule_list(rules: Sequence[RuleView]) -> Component:
+    dormant = [r for r in rules if r.dormant]
+    unknown = [r for r in rules if not r.dormant and r.truth.value == "unknown"]
+    watching = len(rules) - len(dormant) - len(unknown)
+    return [
+        html.P(f"{plural(watching, 'rule')} watching.", className="quiet"),
+        _rules(f"{plural(len(dormant), 'rule')} cannot run here", dormant),
+        _rules(f"{plural(len(unknown), 'rule')} cannot tell yet", unknown),
+    ]
+
+
+def _rules(summary: str, rules: Sequence[RuleView]) -> Component:
+    if not rules:
+        return None
+    rows = [
+        html.Li([html.Code(rule.rule), html.Span(visible(rule.reason or "no reason given", 300))])
+        for rule in rules
+    ]
+    return folded(summary, html.Ul(rows, className="reasons"))
+
+
+# completions
+
+
+def text_list(texts: Sequence[Text]) -> Component:
+    """Worst first: broken UTF-8, then what was kept for a reason, then the newest."""
+    ranked = sorted(texts, key=lambda t: (-(t.invalid_utf8 or 0), t.why == "reservoir", -t.step, t.sample))
+    if not ranked:
+        return html.P("No completion has arrived yet.", className="quiet")
+    return [_text_card(text) for text in ranked]
+
+
+def _text_card(text: Text) -> Component:
+    signs: list[Component] = []
+    if text.invalid_utf8:
+        signs.append(html.Span(f"◆ {plural(text.invalid_utf8, 'broken sequence')}", className="badge tone-critical"))
+    if text.truncated:
+        signs.append(html.Span("▲ cut by the limit", className="badge tone-warning"))
+    if text.reward is not None:
+        signs.append(html.Span(f"reward {number(text.reward)}", className="badge tone-idle"))
+    return html.Article(
+        [
+            html.Header(
+                [
+                    html.Span(f"step {text.step:,}, sample {text.sample}"),
+                    html.Span(_WHY_KEPT.get(text.why, "sample"), className="muted"),
+                    *signs,
+                ]
+            ),
+            folded("Prompt", html.Pre(visible(text.prompt, 600), className="prompt")) if text.prompt else None,
+            html.Pre(visible(text.completion), className="completion"),
+        ],
+        className="text",
+    )

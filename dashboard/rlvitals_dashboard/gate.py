@@ -1,0 +1,80 @@
+"""Who is at the door of ``/ui/``: remembers the visitor for the callbacks, sends strangers to the sign-in page."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+from rlvitals_dashboard.api import Api, ApiError, Forbidden, SignInNeeded, Visitor, visitor
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Asgi = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+OPEN = ("login", "logout", "assets/", "_dash-", "_favicon.ico", "_reload-hash")
+"""Paths below the prefix that pass as they are: the sign-in, files that say nothing of any run, and callbacks,
+which ask the API as the visitor and show its refusal. All else is a page."""
+SOCKET = "_dash-ws-callback"
+POLICY_VIOLATION = 1008
+
+
+class Gate:
+    """Pure ASGI, so that the context variable reaches every task that serves the request."""
+
+    def __init__(self, app: Asgi, *, api: Api, prefix: str) -> None:
+        self._app, self._api, self._prefix = app, api, prefix
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path = str(scope.get("path", ""))
+        if scope["type"] not in ("http", "websocket") or not path.startswith(self._prefix.rstrip("/")):
+            await self._app(scope, receive, send)
+            return
+        below = path[len(self._prefix) :]
+        token = visitor.set(_visitor(scope))
+        try:
+            if below.startswith(OPEN) and below != SOCKET:
+                await self._app(scope, receive, send)
+            elif not await self._known():
+                await self._refuse(scope, receive, send)
+            else:
+                await self._app(self._same_document(scope), receive, send)
+        finally:
+            visitor.reset(token)
+
+    def _same_document(self, scope: Scope) -> Scope:
+        """Every page is one document; its script reads the address and asks for the content."""
+        if scope["type"] == "websocket":
+            return scope
+        return {**scope, "path": self._prefix, "raw_path": self._prefix.encode()}
+
+    async def _known(self) -> bool:
+        try:
+            await self._api.runs(limit=1)
+        except (SignInNeeded, Forbidden):
+            return False
+        except ApiError:
+            return True  # a person with trouble to see is better served by the page than by the sign-in notice
+        return True
+
+    async def _refuse(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket":
+            await receive()
+            await send({"type": "websocket.close", "code": POLICY_VIOLATION, "reason": "sign in first"})
+        else:
+            await _answer(send, 303, [(b"location", f"{self._prefix}login".encode())], b"")
+
+
+async def _answer(send: Send, status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> None:
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+def _visitor(scope: Scope) -> Visitor:
+    headers = {k.decode("latin-1").lower(): v.decode("latin-1") for k, v in scope.get("headers", ())}
+    secure = scope.get("scheme") in ("https", "wss")
+    return Visitor(
+        cookie=headers.get("cookie", ""),
+        host=headers.get("host", "localhost"),
+        scheme="https" if secure else "http",
+    )

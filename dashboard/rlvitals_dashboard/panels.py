@@ -1,0 +1,93 @@
+"""What to look at first: which metrics of a run are drawn, which wait behind a click, which are missing. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from rlvitals.contract.alert import Alert, AlertState
+from rlvitals.contract.metrics import BY_NAME, METRICS, Family
+from rlvitals.contract.view import MetricView
+from rlvitals_dashboard.words import FAMILIES
+
+OWN = "own"
+"""Key of the last block: names that the registry does not know, so the user's own."""
+
+LEADS = frozenset(
+    {
+        "text.invalid_utf8_per_1k",
+        "text.never_trained_rate",
+        "length.mean",
+        "length.truncation_rate",
+        "reward.mean",
+        "reward.zero_std_groups",
+        "kl.k3",
+        "kl.pull_ratio",
+        "kl.grad_norm",
+        "kl.coef",
+        "ratio.max",
+        "ratio.ess",
+        "policy.loss",
+        "policy.entropy",
+        "gradient.norm",
+        "numerics.nonfinite",
+        "progress.step_time",
+        "rlvitals.overhead",
+    }
+)
+"""At most four a family: what a person looks at first. An alert or a non-finite value promotes any other metric."""
+
+FOLDED = frozenset({Family.PROGRESS.value, Family.SELF.value})
+"""Blocks that start closed."""
+
+_ORDER = {metric.name: place for place, metric in enumerate(METRICS)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Panel:
+    """One family. ``lead`` is drawn, ``rest`` on demand, ``missing`` has no point at all, only a reason."""
+
+    key: str
+    title: str
+    lead: tuple[MetricView, ...]
+    rest: tuple[MetricView, ...]
+    missing: tuple[MetricView, ...]
+    alerts: tuple[Alert, ...]
+
+    def drawn(self, more: bool) -> tuple[MetricView, ...]:
+        return self.lead + self.rest if more else self.lead
+
+
+def arrange(metrics: Iterable[MetricView], alerts: Sequence[Alert]) -> tuple[Panel, ...]:
+    """Families in the order of looking, metrics in the order of the registry, the user's own names last."""
+    by_key: dict[str, list[MetricView]] = {}
+    for view in sorted(metrics, key=lambda m: (_ORDER.get(m.metric, len(_ORDER)), m.metric)):
+        by_key.setdefault(family_of(view.metric), []).append(view)
+    keys = [*(family.value for family in Family), OWN]
+    return tuple(_panel(key, by_key[key], alerts) for key in keys if key in by_key)
+
+
+def family_of(metric: str) -> str:
+    return BY_NAME[metric].family.value if metric in BY_NAME else OWN
+
+
+def _panel(key: str, metrics: Sequence[MetricView], alerts: Sequence[Alert]) -> Panel:
+    live = tuple(a for a in alerts if a.state is AlertState.FIRING and a.metric and family_of(a.metric) == key)
+    raised = {a.metric for a in alerts if a.state is not AlertState.INACTIVE}
+    seen = [m for m in metrics if m.points]
+    lead = [m for m in seen if m.metric in LEADS or m.metric in raised or _broken(m)]
+    if not lead:
+        lead = seen[:4]
+    return Panel(
+        key=key,
+        title=FAMILIES[Family(key)] if key != OWN else "Own metrics",
+        lead=tuple(lead),
+        rest=tuple(m for m in seen if m not in lead),
+        missing=tuple(m for m in metrics if not m.points),
+        alerts=live,
+    )
+
+
+def _broken(view: MetricView) -> bool:
+    return view.last_value is not None and not math.isfinite(view.last_value)
