@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 
-import rlvitals_migrations
 from sqlalchemy import create_engine
+
+import rlvitals_migrations
 
 
 def main(argv: list[str]) -> int:

@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import re
 
-import rlvitals_migrations
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import Connection, create_engine, inspect, text
 
+import rlvitals_migrations
 from rlvitals_monitor.store.engine import Store
 from rlvitals_monitor.store.tables import METADATA
 

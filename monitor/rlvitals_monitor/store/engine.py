@@ -14,9 +14,9 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import rlvitals_migrations
 from sqlalchemy import Connection, Engine, create_engine, event, insert, make_url, select, text
 
+import rlvitals_migrations
 from rlvitals.contract import codec
 from rlvitals_monitor.errors import StoreBusy
 from rlvitals_monitor.store.tables import meta

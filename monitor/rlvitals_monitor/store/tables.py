@@ -218,7 +218,7 @@ events = Table(
 evaluations = Table(
     "evaluations",
     METADATA,
-    # The persisted cursor: all steps of the attempt up to ``step`` have been judged, and the rules' memory after it.
+    # The persisted cursor: all steps of the attempt up to ``step`` have been judged; the rules' memory after it.
     Column("attempt", BigInteger, ForeignKey("attempts.number"), primary_key=True, autoincrement=False),
     Column("step", BigInteger, nullable=False),
     Column("memory", JSON, nullable=False),

@@ -11,9 +11,13 @@ from rlvitals_monitor.store.tables import meta
 
 
 def test_a_failed_transaction_leaves_nothing(store: Store) -> None:
-    with pytest.raises(RuntimeError, match="half-way"), store.begin() as connection:
-        connection.execute(insert(meta).values(key="a", value="1"))
-        raise RuntimeError("half-way")
+    def fail_half_way() -> None:
+        with store.begin() as connection:
+            connection.execute(insert(meta).values(key="a", value="1"))
+            raise RuntimeError("half-way")
+
+    with pytest.raises(RuntimeError, match="half-way"):
+        fail_half_way()
     with store.read() as connection:
         assert connection.scalar(select(meta.c.value).where(meta.c.key == "a")) is None
 

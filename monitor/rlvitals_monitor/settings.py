@@ -1,0 +1,63 @@
+"""Settings of the service: arguments before ``RLVITALS_*`` variables before defaults."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field, field_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from rlvitals.contract.command import Policy
+
+LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
+_WILDCARDS = frozenset({"0.0.0.0", "::", ""})
+
+
+class Settings(BaseSettings):
+    """Every field is read from ``RLVITALS_<NAME>``; what other parts read from there is ignored here."""
+
+    model_config = SettingsConfigDict(env_prefix="RLVITALS_", extra="ignore", frozen=True)
+
+    home: Path = Field(default=Path("~/.rlvitals"), description="where the local client finds token.json")
+    data: Path | None = Field(default=None, description="database, keys; default: <home>/data")
+    database_url: str = Field(default="", description="SQLAlchemy URL; default: SQLite in the data folder")
+    host: str = "127.0.0.1"
+    port: int = Field(default=8642, ge=0, le=65_535)
+    allowed_hosts: Annotated[tuple[str, ...], NoDecode] = Field(
+        default=(), description="further names under which the service may be addressed, with commas between"
+    )
+    policy: Policy = Field(default=Policy.APPROVE, description="who may steer: observe, approve, auto")
+    max_body_bytes: int = Field(default=8 << 20, gt=0, description="largest body as sent")
+    max_decoded_bytes: int = Field(default=32 << 20, gt=0, description="largest body after gzip")
+    max_lines: int = Field(default=20_000, gt=0, description="most rows or lines in one batch")
+    session_hours: float = Field(default=24 * 7, gt=0)
+
+    @field_validator("allowed_hosts", mode="before")
+    @classmethod
+    def _split(cls, value: Any) -> Any:
+        return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
+
+    @property
+    def home_folder(self) -> Path:
+        return self.home.expanduser()
+
+    @property
+    def data_folder(self) -> Path:
+        return self.data.expanduser() if self.data is not None else self.home_folder / "data"
+
+    @property
+    def store_url(self) -> str:
+        return self.database_url or f"sqlite:///{self.data_folder / 'rlvitals.db'}"
+
+    @property
+    def hosts(self) -> frozenset[str]:
+        """Host names that a request may carry; any other is an attack by DNS rebinding or a missing setting."""
+        named = () if self.host in _WILDCARDS else (f"[{self.host}]" if ":" in self.host else self.host,)
+        return frozenset(name.lower() for name in (*LOOPBACK_NAMES, *named, *self.allowed_hosts))
+
+    @property
+    def url(self) -> str:
+        """The address for clients on this machine."""
+        host = "127.0.0.1" if self.host in _WILDCARDS else self.host
+        return f"http://{f'[{host}]' if ':' in host else host}:{self.port}"

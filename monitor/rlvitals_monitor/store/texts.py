@@ -1,0 +1,160 @@
+"""Kept completions and events: untrusted text, made storable by both databases, read back newest first."""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Connection, Row, Select, insert, select
+
+from rlvitals.contract.report import Event, Refusal, Text
+from rlvitals.contract.view import EventView, TextView
+from rlvitals.contract.wire import STEP_MAX
+from rlvitals_monitor.store import names
+from rlvitals_monitor.store.admission import Place
+from rlvitals_monitor.store.numbers import from_micros, is_time, join, seconds_to_micros, split
+from rlvitals_monitor.store.tables import attempts, events, texts
+
+TEXT_CHARS_MAX = 65_536
+TOKEN_IDS_MAX = 65_536
+TOKEN_ID_MAX = 2**32 - 1
+SAMPLE_MAX = 2**31 - 1
+WHY_CHARS_MAX = 32
+PAYLOAD_TEXT_MAX = 4_000
+
+
+def store_texts(
+    connection: Connection, place: Place, lines: Sequence[tuple[int, Text]], refused: list[Refusal]
+) -> int:
+    """Stores completions, cut to `TEXT_CHARS_MAX`; returns how many."""
+    rows = []
+    for line, text in lines:
+        fault = _text_fault(text)
+        if fault:
+            refused.append(Refusal(line=line, field=f"texts[{line - 1}]", reason=fault))
+        else:
+            rows.append(_text_row(place.attempt_number, text))
+    if rows:
+        connection.execute(insert(texts), rows)
+    return len(rows)
+
+
+def store_events(
+    connection: Connection, place: Place, lines: Sequence[tuple[int, Event]], refused: list[Refusal]
+) -> int:
+    """Stores events with their payloads; returns how many."""
+    rows = []
+    for line, event in lines:
+        try:
+            rows.append(_event_row(place.attempt_number, event))
+        except ValueError as error:
+            refused.append(Refusal(line=line, field=f"events[{line - 1}]", reason=str(error)))
+    if rows:
+        connection.execute(insert(events), rows)
+    return len(rows)
+
+
+def read_texts(connection: Connection, run: str, *, step: int | None, limit: int) -> list[TextView]:
+    """Completions of one step, or the newest ones, of all attempts."""
+    query = _of_run(texts, run)
+    if step is not None:
+        query = query.where(texts.c.step == step)
+    rows = connection.execute(query.order_by(texts.c.number.desc()).limit(limit))
+    return [_text_view(row) for row in rows]
+
+
+def read_events(connection: Connection, run: str, *, limit: int) -> list[EventView]:
+    """The newest events of all attempts, newest first."""
+    rows = connection.execute(_of_run(events, run).order_by(events.c.number.desc()).limit(limit))
+    return [
+        EventView(
+            attempt=row.attempt_id, at=from_micros(row.time), kind=row.kind, step=row.step, payload=row.payload
+        )
+        for row in rows
+    ]
+
+
+def pack_ids(ids: Sequence[int]) -> bytes:
+    """Token ids as little-endian unsigned 32-bit numbers."""
+    packed = array("I", ids)
+    if sys.byteorder == "big":
+        packed.byteswap()
+    return packed.tobytes()
+
+
+def unpack_ids(packed: bytes) -> tuple[int, ...]:
+    ids = array("I")
+    ids.frombytes(packed)
+    if sys.byteorder == "big":
+        ids.byteswap()
+    return tuple(ids)
+
+
+def _of_run(table: Any, run: str) -> Select[Any]:
+    return (
+        select(table, attempts.c.id.label("attempt_id"))
+        .join(attempts, attempts.c.number == table.c.attempt)
+        .where(attempts.c.run == run)
+    )
+
+
+def _text_fault(text: Text) -> str:
+    if not -STEP_MAX <= text.step <= STEP_MAX:
+        return f"expected a step within ±2^53, got {text.step}"
+    if not 0 <= text.sample <= SAMPLE_MAX:
+        return f"expected a sample from 0 to {SAMPLE_MAX}, got {text.sample}"
+    if len(text.token_ids) > TOKEN_IDS_MAX:
+        return f"expected at most {TOKEN_IDS_MAX} token ids, got {len(text.token_ids)}"
+    if any(not 0 <= i <= TOKEN_ID_MAX for i in text.token_ids):
+        return f"expected token ids from 0 to {TOKEN_ID_MAX}"
+    if text.invalid_utf8 is not None and not 0 <= text.invalid_utf8 <= SAMPLE_MAX:
+        return f"expected invalid_utf8 from 0 to {SAMPLE_MAX}, got {text.invalid_utf8}"
+    return ""
+
+
+def _text_row(attempt: int, text: Text) -> dict[str, Any]:
+    value, kind = (None, None) if text.reward is None else split(float(text.reward))
+    return {
+        "attempt": attempt,
+        "step": text.step,
+        "sample": text.sample,
+        "prompt": names.clean(text.prompt, TEXT_CHARS_MAX),
+        "completion": names.clean(text.completion, TEXT_CHARS_MAX),
+        "token_ids": pack_ids(text.token_ids),
+        "reward": value,
+        "reward_kind": kind,
+        "truncated": text.truncated,
+        "invalid_utf8": text.invalid_utf8,
+        "why": names.clean(text.why, WHY_CHARS_MAX),
+    }
+
+
+def _text_view(row: Row[Any]) -> TextView:
+    return TextView(
+        attempt=row.attempt_id,
+        step=row.step,
+        sample=row.sample,
+        completion=row.completion,
+        prompt=row.prompt,
+        token_ids=unpack_ids(row.token_ids),
+        reward=None if row.reward_kind is None else join(row.reward, row.reward_kind),
+        truncated=row.truncated,
+        invalid_utf8=row.invalid_utf8,
+        why=row.why,
+    )
+
+
+def _event_row(attempt: int, event: Event) -> dict[str, Any]:
+    if not is_time(event.time_s):
+        raise ValueError(f"expected seconds since 1970 within the calendar, got {event.time_s!r}")
+    if event.step is not None and not -STEP_MAX <= event.step <= STEP_MAX:
+        raise ValueError(f"expected a step within ±2^53, got {event.step}")
+    return {
+        "attempt": attempt,
+        "time": seconds_to_micros(event.time_s),
+        "step": event.step,
+        "kind": event.kind.value,
+        "payload": names.clean_json(event.payload, text_limit=PAYLOAD_TEXT_MAX),
+    }
