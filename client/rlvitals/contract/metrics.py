@@ -272,6 +272,14 @@ METRICS: tuple[Metric, ...] = (
         "Mean |trainer - sampler| log-prob for the same weights.",
         "signals 1.4",
     ),
+    _m(
+        "ratio.rollout_prob_diff",
+        "1",
+        _T,
+        _UP,
+        "Mean |trainer - sampler| probability for the same weights, as verl logs it.",
+        "mean |exp(logp) - exp(rollout)|",
+    ),
     # policy
     _m("policy.loss", "1", _LAST, _NO, "The loss as computed, before any log filter hides a NaN.", "trainer"),
     _m("policy.entropy", "nat", _LAST, _BOTH, "Mean entropy of the policy's next-token distribution.", "trainer"),

@@ -1,0 +1,413 @@
+"""From the checked tree to closures: one call a node, nothing looked up twice, every outcome accounted for."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from rlvitals_monitor.rules.baselines import MEMORIES, Memory, Slot
+from rlvitals_monitor.rules.expression import (
+    Arithmetic,
+    Call,
+    Comparison,
+    ConfigName,
+    Junction,
+    Literal,
+    MetricName,
+    Negative,
+    Node,
+    Not,
+    Now,
+    metrics_of,
+    walk,
+)
+from rlvitals_monitor.rules.functions import Family, Kind
+from rlvitals_monitor.rules.value import Number, Unknown, Value, Verdict, kleene_all, kleene_any, kleene_not
+from rlvitals_monitor.rules.window import STATISTICS, Window
+
+NO_SLOT: Slot = []
+
+
+@dataclass(slots=True)
+class Frame:
+    """One evaluation: what may be read, and (by canonical text) what the remembering functions came to."""
+
+    window: Window
+    slots: Mapping[str, Slot]
+    results: dict[str, Number] = field(default_factory=dict)
+    inputs: dict[str, float] = field(default_factory=dict)
+
+
+Numeric = Callable[[Frame], Number]
+Truthful = Callable[[Frame], Verdict]
+Textual = Callable[[Frame], str]
+Evaluator = Callable[[Frame], Value]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remembering:
+    """One call with a memory: reading it fills ``frame.results``; its finite argument is kept for learning."""
+
+    key: str
+    name: str
+    count: int
+    memory: Memory
+    argument: Numeric
+    extra: Numeric | None
+
+    def read(self, frame: Frame) -> None:
+        frame.results[self.key] = self._read(frame)
+
+    def _read(self, frame: Frame) -> Number:
+        x = self.argument(frame)
+        if isinstance(x, Unknown):
+            return x
+        if x != x:
+            return Unknown(f"the argument of {self.name} is NaN")
+        extra = self.extra(frame) if self.extra is not None else 0.0
+        if isinstance(extra, Unknown):
+            return extra
+        if math.isfinite(x):
+            frame.inputs[self.key] = x
+        return self.memory.read(frame.slots.get(self.key, NO_SLOT), x, self.count, extra)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Side:
+    """A comparison of numbers, kept to say which value met which threshold."""
+
+    truth: Truthful
+    value: Numeric
+    threshold: Numeric
+    metric: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """One compiled expression. ``remembering`` must be read, in order, before ``run``."""
+
+    text: str
+    metrics: tuple[str, ...]
+    depth: Mapping[str, int]
+    remembering: tuple[Remembering, ...]
+    sides: tuple[Side, ...]
+    run: Evaluator
+
+    def number(self, frame: Frame) -> Number:
+        value = self.run(frame)
+        return value if isinstance(value, (float, Unknown)) else Unknown("not a number")
+
+    def truth(self, frame: Frame) -> Verdict:
+        value = self.run(frame)
+        return value if isinstance(value, (bool, Unknown)) else Unknown("not a truth")
+
+
+def compile_node(node: Node) -> Program:
+    """The program of a tree from `expression.parse`."""
+    calls = [n for n in walk(node) if isinstance(n, Call)]
+    remembering = {c.text: _remembering(c) for c in calls if c.function.family is Family.MEMORY}
+    return Program(
+        text=node.text,
+        metrics=metrics_of(node),
+        depth=_depth(calls),
+        remembering=tuple(remembering.values()),
+        sides=tuple(_sides(node)),
+        run=_compile(node),
+    )
+
+
+def _depth(calls: Sequence[Call]) -> dict[str, int]:
+    depth: dict[str, int] = {}
+    for call in calls:
+        if call.function.family is Family.WINDOW:
+            (name,) = metrics_of(call)
+            depth[name] = max(depth.get(name, 0), call.count)
+    return depth
+
+
+def _sides(node: Node) -> list[Side]:
+    """The comparisons outside of any ``not``, in the order of the text."""
+    if isinstance(node, Junction):
+        return [side for part in node.parts for side in _sides(part)]
+    if not isinstance(node, Comparison) or node.left.kind is not Kind.NUMBER:
+        return _nonfinite_side(node)
+    metrics = metrics_of(node.left)
+    if not metrics:
+        return []
+    truth, value, threshold = _truth(node), _number(node.left), _number(node.right)
+    return [Side(truth=truth, value=value, threshold=threshold, metric=metrics[0])]
+
+
+def _nonfinite_side(node: Node) -> list[Side]:
+    if not isinstance(node, Call) or node.function.name not in ("nonfinite", "isnan"):
+        return []
+    metric = node.arguments[0]
+    nothing: Numeric = lambda frame: Unknown("no threshold")  # noqa: E731
+    return [Side(truth=_truth(node), value=_number(metric), threshold=nothing, metric=metric.text)]
+
+
+def _compile(node: Node) -> Evaluator:
+    if node.kind is Kind.TRUTH:
+        return _truth(node)
+    return _text(node) if node.kind is Kind.TEXT else _number(node)
+
+
+def _number(node: Node) -> Numeric:
+    if isinstance(node, Literal):
+        constant = float(node.value)
+        return lambda frame: constant
+    if isinstance(node, MetricName):
+        return _metric(node.name)
+    if isinstance(node, ConfigName):
+        return _setting(node.name)
+    if isinstance(node, Now):
+        return _now(node.name)
+    if isinstance(node, Negative):
+        return _negative(_number(node.operand))
+    if isinstance(node, Arithmetic):
+        return _arithmetic(node.operator, _number(node.left), _number(node.right), node.text)
+    if isinstance(node, Call):
+        return _CALLS[node.function.family](node)
+    raise TypeError(f"{type(node).__name__} gives no number")
+
+
+def _truth(node: Node) -> Truthful:
+    if isinstance(node, Literal):
+        truth = bool(node.value)
+        return lambda frame: truth
+    if isinstance(node, Not):
+        inner = _truth(node.operand)
+        return lambda frame: kleene_not(inner(frame))
+    if isinstance(node, Junction):
+        parts = tuple(_truth(part) for part in node.parts)
+        join = kleene_all if node.every else kleene_any
+        return lambda frame: join(part(frame) for part in parts)
+    if isinstance(node, Comparison):
+        return _text_comparison(node) if node.left.kind is Kind.TEXT else _comparison(node)
+    if isinstance(node, Call):
+        return _POINT_TRUTHS[node.function.name](node.arguments[0].text)
+    raise TypeError(f"{type(node).__name__} gives no truth")
+
+
+def _text(node: Node) -> Textual:
+    """A setting that is not set to a text is the empty text: it equals no name."""
+    if isinstance(node, Literal):
+        text = str(node.value)
+        return lambda frame: text
+    name = node.text.removeprefix("config.")
+
+    def read(frame: Frame) -> str:
+        value = _look_up(frame.window.config, name)
+        return value if isinstance(value, str) else ""
+
+    return read
+
+
+def _metric(name: str) -> Numeric:
+    absent = Unknown(f"{name} is missing")
+    return lambda frame: frame.window.values.get(name, absent)
+
+
+def _setting(name: str) -> Numeric:
+    """A setting that is true or false reads as 1 or 0."""
+    absent = Unknown(f"config.{name} is not set to a number")
+
+    def read(frame: Frame) -> Number:
+        value = _look_up(frame.window.config, name)
+        if not isinstance(value, (int, float)):
+            return absent
+        try:
+            return float(value)
+        except OverflowError:
+            return absent
+
+    return read
+
+
+def _look_up(config: Mapping[str, object], name: str) -> object:
+    """A setting by its full dotted name, or else one level down for each dot."""
+    if name in config:
+        return config[name]
+    head, dot, rest = name.partition(".")
+    inner = config.get(head)
+    return _look_up(inner, rest) if dot and isinstance(inner, Mapping) else None
+
+
+def _now(name: str) -> Numeric:
+    if name == "step":
+        return lambda frame: float(frame.window.step)
+    return lambda frame: float(frame.window.observed)
+
+
+def _negative(inner: Numeric) -> Numeric:
+    def read(frame: Frame) -> Number:
+        x = inner(frame)
+        return x if isinstance(x, Unknown) else -x
+
+    return read
+
+
+_ARITHMETIC: dict[str, Callable[[float, float], float]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+}
+
+
+def _arithmetic(sign: str, left: Numeric, right: Numeric, text: str) -> Numeric:
+    compute, divides = _ARITHMETIC[sign], sign == "/"
+    by_zero = Unknown(f"division by zero in {text}")
+
+    def read(frame: Frame) -> Number:
+        a = left(frame)
+        if isinstance(a, Unknown):
+            return a
+        b = right(frame)
+        if isinstance(b, Unknown):
+            return b
+        return by_zero if divides and b == 0 else compute(a, b)
+
+    return read
+
+
+_COMPARE: dict[str, Callable[[float, float], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "==": operator.eq,
+    "!=": operator.ne,
+}
+
+
+def _comparison(node: Comparison) -> Truthful:
+    left, right, compare = _number(node.left), _number(node.right), _COMPARE[node.operator]
+    left_nan, right_nan = Unknown(f"{node.left.text} is NaN"), Unknown(f"{node.right.text} is NaN")
+
+    def read(frame: Frame) -> Verdict:
+        a = left(frame)
+        if isinstance(a, Unknown):
+            return a
+        b = right(frame)
+        if isinstance(b, Unknown):
+            return b
+        if a != a:
+            return left_nan
+        return right_nan if b != b else compare(a, b)
+
+    return read
+
+
+def _text_comparison(node: Comparison) -> Truthful:
+    left, right, equal = _text(node.left), _text(node.right), node.operator == "=="
+
+    return lambda frame: (left(frame) == right(frame)) is equal
+
+
+def _remembering(call: Call) -> Remembering:
+    numbers = [_number(argument) for argument in call.arguments]
+    return Remembering(
+        key=call.text,
+        name=call.function.name,
+        count=call.count,
+        memory=MEMORIES[call.function.name],
+        argument=numbers[0],
+        extra=numbers[1] if len(numbers) > 1 else None,
+    )
+
+
+def _memory_call(call: Call) -> Numeric:
+    key = call.text
+    return lambda frame: frame.results[key]
+
+
+def _window_call(call: Call) -> Numeric:
+    name, metric, count = call.function.name, call.arguments[0].text, call.count
+    compute = STATISTICS[name]
+    return lambda frame: frame.window.statistic(name, metric, count, compute)
+
+
+def _point_call(call: Call) -> Numeric:
+    numbers = tuple(_number(argument) for argument in call.arguments)
+    if call.function.name == "default":
+        return _default(*numbers)
+    if call.function.name in ("min", "max"):
+        return _extreme(min if call.function.name == "min" else max, numbers)
+    compute = _POINT_NUMBERS[call.function.name]
+
+    def read(frame: Frame) -> Number:
+        x = numbers[0](frame)
+        return x if isinstance(x, Unknown) else compute(x)
+
+    return read
+
+
+def _default(first: Numeric, second: Numeric) -> Numeric:
+    def read(frame: Frame) -> Number:
+        x = first(frame)
+        return second(frame) if isinstance(x, Unknown) else x
+
+    return read
+
+
+def _extreme(pick: Callable[[list[float]], float], numbers: tuple[Numeric, ...]) -> Numeric:
+    def read(frame: Frame) -> Number:
+        values: list[float] = []
+        for number in numbers:
+            x = number(frame)
+            if isinstance(x, Unknown):
+                return x
+            values.append(x)
+        return math.nan if any(x != x for x in values) else pick(values)
+
+    return read
+
+
+def _log(x: float) -> Number:
+    return x if x != x else math.log(x) if x > 0 else Unknown("the logarithm of a number that is not positive")
+
+
+def _sqrt(x: float) -> Number:
+    return x if x != x else math.sqrt(x) if x >= 0 else Unknown("the square root of a negative number")
+
+
+_POINT_NUMBERS: dict[str, Callable[[float], Number]] = {"abs": abs, "log": _log, "sqrt": _sqrt}
+
+
+def _nonfinite(metric: str) -> Truthful:
+    absent = Unknown(f"{metric} is missing")
+
+    def read(frame: Frame) -> Verdict:
+        value = frame.window.values.get(metric)
+        return absent if value is None else not math.isfinite(value)
+
+    return read
+
+
+def _isnan(metric: str) -> Truthful:
+    absent = Unknown(f"{metric} is missing")
+
+    def read(frame: Frame) -> Verdict:
+        value = frame.window.values.get(metric)
+        return absent if value is None else math.isnan(value)
+
+    return read
+
+
+def _missing(metric: str) -> Truthful:
+    return lambda frame: metric not in frame.window.values
+
+
+_POINT_TRUTHS: dict[str, Callable[[str], Truthful]] = {
+    "nonfinite": _nonfinite,
+    "isnan": _isnan,
+    "missing": _missing,
+}
+_CALLS: dict[Family, Callable[[Call], Numeric]] = {
+    Family.POINT: _point_call,
+    Family.WINDOW: _window_call,
+    Family.MEMORY: _memory_call,
+}
