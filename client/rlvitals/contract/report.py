@@ -140,10 +140,14 @@ class Heartbeat:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportBatch:
+    """``epoch`` is the store's that the client last heard of ("" at first). Where it is not the store's own, the store
+    takes nothing and answers with its own epoch and what it has, so that the client begins again from there."""
+
     run: RunInfo
     attempt: str
     writer: str = "main"
     protocol: int = PROTOCOL
+    epoch: str = ""
     steps: tuple[StepReport, ...] = ()
     texts: tuple[Text, ...] = ()
     histograms: tuple[Histogram, ...] = ()

@@ -7,10 +7,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from rlvitals.contract.codec import DecodeError, decode, decode_number, encode, encode_number
-from rlvitals.contract.report import PROTOCOL, Extreme, Refusal, ReportBatch, StepReport
+from rlvitals.contract.command import Outcome
+from rlvitals.contract.report import (
+    PROTOCOL,
+    Event,
+    Extreme,
+    Histogram,
+    Refusal,
+    ReportBatch,
+    StepReport,
+    Text,
+)
 
 SEQ_MAX = 2**63 - 1
 STEP_MAX = 2**53
@@ -34,16 +45,17 @@ def from_wire(wire: object) -> tuple[ReportBatch, tuple[Refusal, ...]]:
     protocol = wire.get("protocol", PROTOCOL)
     if protocol != PROTOCOL:
         raise DecodeError("protocol", f"protocol {PROTOCOL}", protocol)
-    frame = decode(ReportBatch, {k: wire[k] for k in _PLAIN if k in wire})
+    refused: list[Refusal] = []
+    frame = decode(ReportBatch, {k: wire[k] for k in _PLAIN if k in wire and k not in _RECORDS})
+    records = {key: _records(kind, wire.get(key, []), key, refused) for key, kind in _RECORDS.items()}
     names = decode(tuple[str, ...], wire.get("names", ()), "names")
     steps: list[StepReport] = []
-    refused: list[Refusal] = []
     for line, row in enumerate(_rows(wire), start=1):
         try:
             steps.append(_step(row, names, wire))
         except DecodeError as error:
             refused.append(Refusal(line=line, field=error.field, reason=str(error)))
-    return _with_steps(frame, tuple(steps)), tuple(refused)
+    return replace(frame, steps=tuple(steps), **records), tuple(refused)
 
 
 def step_from_line(line: object) -> StepReport:
@@ -57,7 +69,38 @@ def step_from_line(line: object) -> StepReport:
     return _checked(decode(StepReport, {**line, "values": present}))
 
 
-_PLAIN = ("run", "attempt", "writer", "protocol", "texts", "histograms", "events", "outcomes", "heartbeat")
+_PLAIN = (
+    "run",
+    "attempt",
+    "writer",
+    "protocol",
+    "epoch",
+    "texts",
+    "histograms",
+    "events",
+    "outcomes",
+    "heartbeat",
+)
+_RECORDS: dict[str, Any] = {"texts": Text, "histograms": Histogram, "events": Event, "outcomes": Outcome}
+
+
+def _records(kind: Any, items: object, key: str, refused: list[Refusal]) -> tuple[Any, ...]:
+    """The records that can be read; the others become refusals, counted within their own list."""
+    if not isinstance(items, list):
+        raise DecodeError(key, "a list", items)
+    good = []
+    for line, item in enumerate(items, start=1):
+        try:
+            good.append(_numbered(decode(kind, item, key), f"{key}.seq"))
+        except DecodeError as error:
+            refused.append(Refusal(line=line, field=error.field, reason=str(error)))
+    return tuple(good)
+
+
+def _numbered(record: Any, field: str) -> Any:
+    if not 0 <= record.seq <= SEQ_MAX:
+        raise DecodeError(field, "0 … 2^63-1", record.seq)
+    return record
 
 
 def _cell(value: float | None) -> float | str | None:
@@ -97,25 +140,9 @@ def _side(wire: Mapping[Any, Any], key: str, seq: int, kind: type) -> Any:
 
 
 def _checked(step: StepReport) -> StepReport:
-    if not 0 <= step.seq <= SEQ_MAX:
-        raise DecodeError("seq", "0 … 2^63-1", step.seq)
+    _numbered(step, "seq")
     if not -STEP_MAX <= step.step <= STEP_MAX:
         raise DecodeError("step", "a whole number within ±2^53", step.step)
     if not math.isfinite(step.time_s):
         raise DecodeError("time_s", "a finite time in seconds", step.time_s)
     return step
-
-
-def _with_steps(frame: ReportBatch, steps: tuple[StepReport, ...]) -> ReportBatch:
-    return ReportBatch(
-        run=frame.run,
-        attempt=frame.attempt,
-        writer=frame.writer,
-        protocol=frame.protocol,
-        steps=steps,
-        texts=frame.texts,
-        histograms=frame.histograms,
-        events=frame.events,
-        outcomes=frame.outcomes,
-        heartbeat=frame.heartbeat,
-    )

@@ -1,0 +1,115 @@
+"""The command ``rlvitals``. Commands of other packages join by the entry-point group ``rlvitals.commands``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+
+from rlvitals import __version__, settings
+from rlvitals.contract.report import Heartbeat
+from rlvitals.control import Control
+from rlvitals.drops import Drops
+from rlvitals.sender import Sender
+from rlvitals.settings import Mode, Settings
+from rlvitals.spool import Lock, journals, network_file_system, read_acked, segments
+
+GROUP = "rlvitals.commands"
+EXTRA_OF = {"serve": "server", "rules": "server", "db": "server", "notify": "server", "token": "server"}
+"""Commands that an extra brings, so that a missing one can be told by name."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one command; returns its exit code (2: no such command or wrong arguments)."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    joined = {point.name: point for point in entry_points(group=GROUP)}
+    command = arguments[0] if arguments else ""
+    if command in joined or command in EXTRA_OF:
+        return _run_joined(command, joined.get(command), arguments[1:])
+    parsed = _parser(joined).parse_args(arguments)
+    if parsed.command is None:
+        _parser(joined).print_help()
+        return 2
+    return int(parsed.run(parsed))
+
+
+def sync(folder: Path, chosen: Settings) -> int:
+    """Uploads what dead or finished writers left in a spool. 0 if nothing is left."""
+    drops = Drops()
+    sender = Sender(
+        replace(chosen, spool=folder, mode=Mode.ONLINE),
+        Control(journal_command=lambda command, step: None, journal_outcome=lambda outcome: None),
+        drops,
+        heartbeat=lambda: Heartbeat(time_s=0.0),
+    )
+    sent, left = sender.sync()
+    print(f"{sent} journals sent to {chosen.url}, {left} left")
+    for reason, count in drops.reasons.items():
+        print(f"  {count} records lost: {reason}")
+    if left:
+        print(f"  {sender.last_error}", file=sys.stderr)
+    return 1 if left else 0
+
+
+def doctor(chosen: Settings) -> int:
+    """Prints where the client would send to and what its spool holds."""
+    print(f"rlvitals {__version__}, Python {sys.version.split()[0]}")
+    print(f"service  {chosen.url} ({'with' if chosen.token else 'without'} a token), mode {chosen.mode.value}")
+    network = network_file_system(chosen.spool, settings.mounts())
+    print(f"spool    {chosen.spool}{f' (on a network file system: {network})' if network else ''}")
+    for folder in journals(chosen.spool):
+        print(f"  {_state(folder)}")
+    return 0
+
+
+def _state(folder: Path) -> str:
+    acked, kept = read_acked(folder), segments(folder)
+    size_kb = sum(s.size for s in kept) / 1024
+    lock = Lock.take(folder)
+    if lock is not None:
+        lock.release()
+    state = "being written" if lock is None else "all stored" if acked.complete else "waits for `rlvitals sync`"
+    name = f"{folder.parent.name}/{folder.name}"
+    return f"{name}: {size_kb:.0f} KiB, {len(kept)} segments, stored through {acked.stored_through}, {state}"
+
+
+def _run_joined(command: str, point: EntryPoint | None, arguments: list[str]) -> int:
+    extra = EXTRA_OF.get(command, "server")
+    try:
+        if point is None:
+            raise ModuleNotFoundError(f"no package provides `rlvitals {command}`")
+        call: Callable[[list[str]], int | None] = point.load()
+    except ModuleNotFoundError as error:
+        print(f"rlvitals {command}: {error}. Install it with: pip install 'rlvitals[{extra}]'", file=sys.stderr)
+        return 2
+    return int(call(arguments) or 0)
+
+
+def _parser(joined: dict[str, EntryPoint]) -> argparse.ArgumentParser:
+    others = ", ".join(sorted({*joined, *EXTRA_OF}))
+    parser = argparse.ArgumentParser(
+        prog="rlvitals",
+        description="The vital-signs monitor for RL post-training of language models.",
+        epilog=f"More commands, each with --help: {others}.",
+    )
+    parser.add_argument("--version", action="version", version=f"rlvitals {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    uploading = commands.add_parser("sync", help="upload what is left in the spool")
+    uploading.add_argument("folder", nargs="?", type=Path, help="the spool (default: the client's own)")
+    uploading.add_argument("--url", help="the service (default: as the client finds it)")
+    uploading.set_defaults(run=_sync)
+    looking = commands.add_parser("doctor", help="show the settings and the spool")
+    looking.set_defaults(run=lambda parsed: doctor(settings.load()))
+    return parser
+
+
+def _sync(parsed: argparse.Namespace) -> int:
+    chosen = settings.load(url=parsed.url)
+    return sync(parsed.folder or chosen.spool, chosen)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
