@@ -16,15 +16,22 @@ from rlvitals.contract.command import ARGUMENT_KINDS, Bounds, CommandKind
 
 LEAST_PAUSE_S = 1.0
 _LEAST = math.ulp(0.0)
+_FACTORS = ("automatic_factor", "approved_kl_down", "approved_kl_up", "approved_lr_down", "approved_lr_up")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What the operator allows. Factors are on the user's own value, in both directions."""
+    """What the operator allows. Factors are on the user's own value.
+
+    A person may go a long way down and a short way up: too small a penalty shows in the charts for hundreds of
+    steps, too large a one ends a run in one. The client's own limits are the same by default.
+    """
 
     automatic_factor: float = 2.0
-    approved_kl_factor: float = 100.0
-    approved_lr_factor: float = 10.0
+    approved_kl_down: float = 1000.0
+    approved_kl_up: float = 10.0
+    approved_lr_down: float = 100.0
+    approved_lr_up: float = 2.0
     longest_pause_s: float = 1800.0
     cool_down_steps: int = 50
     cool_down_s: float = 300.0
@@ -34,7 +41,7 @@ class Limits:
     delivery_open_s: float = 3600.0
 
     def __post_init__(self) -> None:
-        for name in ("automatic_factor", "approved_kl_factor", "approved_lr_factor"):
+        for name in _FACTORS:
             if not 1.0 <= getattr(self, name) < math.inf:
                 raise ValueError(f"{name}: expected a finite factor of at least 1, got {getattr(self, name)}")
         if not LEAST_PAUSE_S <= self.longest_pause_s < math.inf:
@@ -63,10 +70,14 @@ def bounds_for(
     base = users_value(kind, config)
     if kind not in ARGUMENT_KINDS or base is None:
         return None
-    factor = limits.automatic_factor if automatic else _approved_factor(kind, limits)
-    return Bounds(low=max(base / factor, _LEAST), high=min(base * factor, sys.float_info.max))
+    down, up = _factors(kind, limits, automatic=automatic)
+    return Bounds(low=max(base / down, _LEAST), high=min(base * up, sys.float_info.max))
 
 
-def _approved_factor(kind: CommandKind, limits: Limits) -> float:
-    wide = limits.approved_lr_factor if kind is CommandKind.SCALE_LR else limits.approved_kl_factor
-    return max(wide, limits.automatic_factor)
+def _factors(kind: CommandKind, limits: Limits, *, automatic: bool) -> tuple[float, float]:
+    narrow = limits.automatic_factor
+    if automatic:
+        return narrow, narrow
+    if kind is CommandKind.SCALE_LR:
+        return max(limits.approved_lr_down, narrow), max(limits.approved_lr_up, narrow)
+    return max(limits.approved_kl_down, narrow), max(limits.approved_kl_up, narrow)

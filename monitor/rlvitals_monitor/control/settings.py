@@ -1,0 +1,62 @@
+"""Who may steer, and how far: ``RLVITALS_POLICY`` and friends."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import Field, field_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from rlvitals.contract.command import Policy
+from rlvitals_monitor.control.bounds import Limits
+from rlvitals_monitor.control.policy import Policies
+
+_DEFAULT = Limits()
+_Overrides = Annotated[dict[str, Policy], NoDecode]
+
+
+class ControlSettings(BaseSettings):
+    """Every field is read from ``RLVITALS_<NAME>``; overrides are written ``name=policy,name=policy``."""
+
+    model_config = SettingsConfigDict(env_prefix="RLVITALS_", extra="ignore", frozen=True)
+
+    policy: Policy = Field(default=Policy.APPROVE, description="who may steer: observe, approve, auto")
+    policy_rules: _Overrides = Field(default_factory=dict, description="other policies for single rules")
+    policy_projects: _Overrides = Field(default_factory=dict, description="other policies for single projects")
+    automatic_factor: float = Field(default=_DEFAULT.automatic_factor, ge=1, le=2)
+    approved_kl_down: float = Field(default=_DEFAULT.approved_kl_down, ge=1, allow_inf_nan=False)
+    approved_kl_up: float = Field(default=_DEFAULT.approved_kl_up, ge=1, allow_inf_nan=False)
+    approved_lr_down: float = Field(default=_DEFAULT.approved_lr_down, ge=1, allow_inf_nan=False)
+    approved_lr_up: float = Field(default=_DEFAULT.approved_lr_up, ge=1, allow_inf_nan=False)
+    longest_pause_s: float = Field(default=_DEFAULT.longest_pause_s, ge=1, allow_inf_nan=False)
+    cool_down_steps: int = Field(default=_DEFAULT.cool_down_steps, ge=0)
+    cool_down_s: float = Field(default=_DEFAULT.cool_down_s, ge=0, allow_inf_nan=False)
+    proposal_open_s: float = Field(default=_DEFAULT.proposal_open_s, gt=0, allow_inf_nan=False)
+    delivery_open_s: float = Field(default=_DEFAULT.delivery_open_s, gt=0, allow_inf_nan=False)
+
+    @field_validator("policy_rules", "policy_projects", mode="before")
+    @classmethod
+    def _pairs(cls, value: Any) -> Any:
+        if not isinstance(value, str):
+            return value
+        pairs = [part.strip().partition("=") for part in value.split(",") if part.strip()]
+        return {name.strip(): policy.strip() for name, _, policy in pairs}
+
+    @property
+    def policies(self) -> Policies:
+        return Policies(default=self.policy, rules=self.policy_rules, projects=self.policy_projects)
+
+    @property
+    def limits(self) -> Limits:
+        return Limits(
+            automatic_factor=self.automatic_factor,
+            approved_kl_down=self.approved_kl_down,
+            approved_kl_up=self.approved_kl_up,
+            approved_lr_down=self.approved_lr_down,
+            approved_lr_up=self.approved_lr_up,
+            longest_pause_s=self.longest_pause_s,
+            cool_down_steps=self.cool_down_steps,
+            cool_down_s=self.cool_down_s,
+            proposal_open_s=self.proposal_open_s,
+            delivery_open_s=self.delivery_open_s,
+        )

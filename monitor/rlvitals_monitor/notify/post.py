@@ -1,0 +1,111 @@
+"""One POST to a provider, and what to make of it: no redirect, no proxy, no second look-up of the name."""
+
+from __future__ import annotations
+
+import ssl
+import time
+from collections.abc import Callable
+from datetime import datetime
+from importlib.metadata import version
+
+import httpx2
+
+from rlvitals_monitor.notify import slack, webhook
+from rlvitals_monitor.notify.address import AddressRefused, Resolve, allowed_addresses, resolve
+from rlvitals_monitor.notify.channel import Channel, ChannelKind
+from rlvitals_monitor.notify.message import Notification
+from rlvitals_monitor.notify.parcel import Answer, Parcel, Reply, Verdict
+
+REPLY_BYTES = 4096
+_DEFAULT_PORT = {"http": 80, "https": 443}
+
+_BUILD = {ChannelKind.WEBHOOK: webhook.build, ChannelKind.SLACK: slack.build}
+_JUDGE = {ChannelKind.WEBHOOK: webhook.judge, ChannelKind.SLACK: slack.judge}
+
+
+def build_client() -> httpx2.Client:
+    """No kept connections: a pool by address could reuse one host's connection for another's name."""
+    return httpx2.Client(
+        verify=ssl.create_default_context() if _has_system_roots() else httpx2.create_ssl_context(),
+        follow_redirects=False,
+        trust_env=False,
+        limits=httpx2.Limits(max_keepalive_connections=0),
+        headers={"user-agent": f"rlvitals/{version('rlvitals')}", "content-type": "application/json"},
+    )
+
+
+def send(
+    channel: Channel,
+    notification: Notification,
+    now: datetime,
+    client: httpx2.Client,
+    *,
+    resolver: Resolve = resolve,
+) -> Answer:
+    """Tries once. Never raises for what the network or the provider does; ``words`` hold no secret."""
+    try:
+        reply = _post(channel, _BUILD[channel.kind](channel, notification, now), client, resolver)
+    except AddressRefused as error:
+        return Answer(verdict=Verdict.PERMANENT, words=channel.redact(str(error)))
+    except ssl.SSLError as error:
+        return Answer(verdict=Verdict.RETRY, words=channel.redact(f"TLS: {error.reason}"))
+    except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, OSError) as error:
+        return Answer(verdict=Verdict.RETRY, words=channel.redact(_network_words(error, channel)))
+    answer = _JUDGE[channel.kind](reply, now)
+    return Answer(verdict=answer.verdict, words=channel.redact(answer.words), rest_s=answer.rest_s)
+
+
+def _post(channel: Channel, parcel: Parcel, client: httpx2.Client, resolver: Resolve) -> Reply:
+    url = httpx2.URL(channel.url)
+    port = url.port or _DEFAULT_PORT[url.scheme]
+    host = url.raw_host.decode("ascii")
+    addresses = allowed_addresses(host, port, allow_private=channel.allow_private, resolver=resolver)
+    for last, address in _marked(addresses):
+        try:
+            return _post_to(url, host, address, channel.timeout_s, parcel, client)
+        except httpx2.ConnectError:
+            if last:
+                raise
+    raise AddressRefused(f"{host} has no address")
+
+
+def _marked(addresses: list[str]) -> list[tuple[bool, str]]:
+    return [(i == len(addresses) - 1, address) for i, address in enumerate(addresses)]
+
+
+def _post_to(
+    url: httpx2.URL, host: str, address: str, timeout_s: float, parcel: Parcel, client: httpx2.Client
+) -> Reply:
+    """To the address that was judged, in the name of the host: its certificate is checked against the name."""
+    deadline = time.monotonic() + timeout_s
+    with client.stream(
+        "POST",
+        url.copy_with(host=address),
+        content=parcel.body,
+        headers={**parcel.headers, "host": url.netloc.decode("ascii")},
+        extensions={"sni_hostname": host},
+        timeout=timeout_s,
+    ) as response:
+        body = _read(response, deadline, time.monotonic)
+        return Reply(status=response.status_code, headers=response.headers, body=body)
+
+
+def _read(response: httpx2.Response, deadline: float, clock: Callable[[], float]) -> bytes:
+    """At most `REPLY_BYTES`, and not for ever: the status has come, the rest is only words."""
+    body = b""
+    for chunk in response.iter_raw(REPLY_BYTES):
+        body += chunk
+        if len(body) >= REPLY_BYTES or clock() > deadline:
+            break
+    return body[:REPLY_BYTES]
+
+
+def _network_words(error: Exception, channel: Channel) -> str:
+    if isinstance(error, httpx2.TimeoutException):
+        return f"no answer within {channel.timeout_s:g} s"
+    return f"{type(error).__name__}: {error}"
+
+
+def _has_system_roots() -> bool:
+    paths = ssl.get_default_verify_paths()
+    return paths.cafile is not None or paths.capath is not None

@@ -1,0 +1,34 @@
+"""Where the channels come from: ``RLVITALS_CHANNELS`` and friends."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import Field, SecretStr
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from rlvitals_monitor.notify.channel import Channels, load_channels
+
+
+class NotifySettings(BaseSettings):
+    """Every field is read from ``RLVITALS_<NAME>``. Addresses of webhooks are secrets and never shown."""
+
+    model_config = SettingsConfigDict(env_prefix="RLVITALS_", extra="ignore", frozen=True)
+
+    channels: Path | None = Field(default=None, description="YAML file of channels")
+    webhook_url: SecretStr = Field(default=SecretStr(""), description="a generic webhook, named webhook")
+    webhook_secret: SecretStr = Field(default=SecretStr(""), description="signs it, as Standard Webhooks says")
+    slack_webhook_url: SecretStr = Field(default=SecretStr(""), description="Slack, as a channel named slack")
+    allow_private: bool = Field(default=False, description="messages may go to the local network, by http too")
+    public_url: str = Field(default="", description="the service's address for links in messages")
+
+    def load(self, own_url: str) -> Channels:
+        """All channels. ``own_url`` serves for links where no public address is given. Raises ValueError."""
+        return load_channels(
+            self.channels.expanduser() if self.channels else None,
+            webhook_url=self.webhook_url.get_secret_value(),
+            webhook_secret=self.webhook_secret.get_secret_value(),
+            slack_webhook_url=self.slack_webhook_url.get_secret_value(),
+            allow_private=self.allow_private,
+            public_url=self.public_url or own_url,
+        )
