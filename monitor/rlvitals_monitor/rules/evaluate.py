@@ -9,17 +9,20 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from types import MappingProxyType
+from typing import NamedTuple
 
 from rlvitals.contract.alert import Truth
 from rlvitals_monitor.rules.baselines import Slot
-from rlvitals_monitor.rules.program import Frame, Side
+from rlvitals_monitor.rules.program import Frame
 from rlvitals_monitor.rules.rule import Rule
 from rlvitals_monitor.rules.value import Number, Unknown, Verdict
 from rlvitals_monitor.rules.window import Window
 
+NOTHING: Mapping[str, float] = MappingProxyType({})
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+
+class Seen(NamedTuple):
     """One observed step of ``of: [k, n]``."""
 
     step: int
@@ -31,7 +34,7 @@ class Seen:
 class RuleMemory:
     """What a rule keeps between steps.
 
-    ``recent`` are the last n - 1 observed steps. ``open`` says that an alert of this name is pending or firing:
+    ``recent`` are the last n - 1 observed steps, from the first of them that held. ``open`` says that an alert of this name is pending or firing:
     then baselines are frozen. The engine sets it.
     """
 
@@ -41,83 +44,81 @@ class RuleMemory:
     open: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Evaluation:
+class Evaluation(NamedTuple):
     """What a rule came to at a step.
 
-    ``truth`` is after ``of: [k, n]``; ``held`` is this step's expression alone (None: unknown). ``since_*`` is the
-    first of the steps that make it active. ``clear`` says whether the alert may close. ``argument`` is the
-    action's, where the rule is active and has one.
+    ``truth`` is after ``of: [k, n]``; ``held`` is this step's expression alone (None: unknown). ``clear`` says
+    whether an open alert may close. ``since_*`` is the first of the steps that make it active. ``argument`` is the
+    action's, where the rule is active and has one. ``inputs`` is what `learn` wants to remember.
     """
 
     truth: Truth
     reason: str
     held: bool | None = None
     clear: Truth = Truth.UNKNOWN
+    inputs: Mapping[str, float] = NOTHING
+    since_step: int = -1
+    since_time: datetime | None = None
     value: float | None = None
     threshold: float | None = None
     metric: str = ""
-    since_step: int = -1
-    since_time: datetime | None = None
     argument: float | None = None
-    inputs: Mapping[str, float] = field(default_factory=dict)
 
 
 def evaluate(rule: Rule, window: Window, memory: RuleMemory) -> Evaluation:
-    """Pure. Raises nothing for any input values; see `Evaluation`."""
-    frame = Frame(window=window, slots=memory.slots)
-    for call in rule.remembering:
-        call.read(frame)
+    """Pure: changes neither window nor memory, and raises for no input values."""
     absent = _absent(rule, window)
     if absent:
-        return Evaluation(truth=Truth.UNKNOWN, reason=absent, inputs=frame.inputs)
+        return Evaluation(Truth.UNKNOWN, absent)
+    frame = Frame(window, memory.slots)
+    for call in rule.remembering:
+        call.read(frame)
     if window.observed <= rule.warmup:
         reason = f"warm-up: step {window.observed} of {rule.warmup}"
-        return Evaluation(truth=Truth.UNKNOWN, reason=reason, inputs=frame.inputs)
+        return Evaluation(Truth.UNKNOWN, reason, inputs=frame.inputs)
     held = rule.expr.truth(frame)
-    clear = _clear(rule, frame, held)
-    side = _telling(rule.expr.sides, frame)
-    value, threshold = (_known(side.value(frame)), _known(side.threshold(frame))) if side else (None, None)
-    metric = side.metric if side else _first(rule.expr.metrics)
+    clear = _clear(rule, frame, held) if memory.open else Truth.UNKNOWN
     if isinstance(held, Unknown):
-        return Evaluation(
-            truth=Truth.UNKNOWN,
-            reason=held.reason,
-            clear=clear,
-            value=value,
-            threshold=threshold,
-            metric=metric,
-            inputs=frame.inputs,
-        )
-    since, count = _since(rule, window, memory, held)
-    active = count >= rule.of[0]
-    return Evaluation(
-        truth=Truth.ACTIVE if active else Truth.INACTIVE,
-        reason=_reason(rule, count),
-        held=held,
-        clear=Truth.INACTIVE if active and rule.clear is None else clear,
-        value=value,
-        threshold=threshold,
-        metric=metric,
-        since_step=since.step,
-        since_time=since.time,
-        argument=_argument(rule, frame) if active else None,
-        inputs=frame.inputs,
-    )
+        return Evaluation(Truth.UNKNOWN, held.reason, clear=clear, inputs=frame.inputs)
+    if not held and not memory.recent:
+        return Evaluation(Truth.INACTIVE, "", held=False, clear=clear, inputs=frame.inputs)
+    return _counted(rule, frame, memory, held, clear)
 
 
 def learn(rule: Rule, window: Window, memory: RuleMemory, evaluation: Evaluation) -> None:
     """Moves the memory past this step."""
-    quiet = not memory.open and evaluation.held is not True
-    warm = window.observed > rule.warmup
-    for call in rule.remembering:
-        x = evaluation.inputs.get(call.key)
-        if x is not None:
-            call.memory.learn(memory.slots.setdefault(call.key, []), x, call.count, quiet, warm)
+    if rule.remembering:
+        quiet = not memory.open and evaluation.held is not True
+        warm = window.observed > rule.warmup
+        for call in rule.remembering:
+            x = evaluation.inputs.get(call.key)
+            if x is not None:
+                call.memory.learn(memory.slots.setdefault(call.key, []), x, call.count, quiet, warm)
     reach = rule.of[1] - 1
-    if evaluation.held is not None and reach and window.time is not None:
-        memory.recent.append(Seen(step=window.step, time=window.time, held=evaluation.held))
+    # Steps that did not hold matter only behind one that did: they push it out.
+    if reach and evaluation.held is not None and (memory.recent or evaluation.held):
+        memory.recent.append(Seen(window.step, _time(window), evaluation.held))
         del memory.recent[:-reach]
+        while memory.recent and not memory.recent[0].held:
+            del memory.recent[0]
+
+
+class Reading(NamedTuple):
+    """Which value stands against which threshold; None where it has none at this step."""
+
+    metric: str
+    value: float | None
+    threshold: float | None
+
+
+def read(rule: Rule, window: Window, memory: RuleMemory) -> Reading:
+    """What people see of a rule that does not fire: the same comparison, with today's numbers. Pure."""
+    if _absent(rule, window):
+        return Reading(_first(rule.expr.metrics), None, None)
+    frame = Frame(window, memory.slots)
+    for call in rule.remembering:
+        call.read(frame)
+    return _reading(rule, frame)
 
 
 def depth_of(rules: Iterable[Rule]) -> dict[str, int]:
@@ -133,23 +134,45 @@ def depth_of(rules: Iterable[Rule]) -> dict[str, int]:
 def _absent(rule: Rule, window: Window) -> str:
     values = window.values
     for names in rule.needs:
-        if not any(name in values for name in names):
+        for name in names:
+            if name in values:
+                break
+        else:
             return f"{' or '.join(names)} is missing"
     return ""
 
 
+def _counted(rule: Rule, frame: Frame, memory: RuleMemory, held: bool, clear: Truth) -> Evaluation:
+    """The verdict over the last n observed steps, with its numbers if it is active."""
+    window, (k, n) = frame.window, rule.of
+    marks = [seen for seen in memory.recent if seen.held]
+    if held:
+        marks.append(Seen(window.step, _time(window), True))
+    reason = f"held on {len(marks)} of the last {n} observed steps, {k} needed" if n > 1 else ""
+    if len(marks) < k:
+        return Evaluation(Truth.INACTIVE, reason, held=held, clear=clear, inputs=frame.inputs)
+    reading = _reading(rule, frame)
+    return Evaluation(
+        truth=Truth.ACTIVE,
+        reason=reason,
+        held=held,
+        clear=Truth.INACTIVE if rule.clear is None else clear,
+        inputs=frame.inputs,
+        since_step=marks[0].step,
+        since_time=marks[0].time,
+        value=reading.value,
+        threshold=reading.threshold,
+        metric=reading.metric,
+        argument=_argument(rule, frame),
+    )
+
+
 def _clear(rule: Rule, frame: Frame, held: Verdict) -> Truth:
-    verdict = held if rule.clear is None else rule.clear.truth(frame)
-    if isinstance(verdict, Unknown):
-        return Truth.UNKNOWN
-    # Without an expression of its own an alert may close where its condition does not hold.
-    return Truth.ACTIVE if verdict is not (rule.clear is None) else Truth.INACTIVE
-
-
-def _since(rule: Rule, window: Window, memory: RuleMemory, held: bool) -> tuple[Seen, int]:
-    now = Seen(step=window.step, time=_time(window), held=held)
-    marks = [seen for seen in (*memory.recent, now) if seen.held]
-    return (marks[0] if marks else now), len(marks)
+    """Without an expression of its own an alert may close where its condition does not hold."""
+    if rule.clear is None:
+        return Truth.UNKNOWN if isinstance(held, Unknown) else Truth.INACTIVE if held else Truth.ACTIVE
+    verdict = rule.clear.truth(frame)
+    return Truth.UNKNOWN if isinstance(verdict, Unknown) else Truth.ACTIVE if verdict else Truth.INACTIVE
 
 
 def _time(window: Window) -> datetime:
@@ -158,17 +181,13 @@ def _time(window: Window) -> datetime:
     return window.time
 
 
-def _reason(rule: Rule, count: int) -> str:
-    k, n = rule.of
-    return f"held on {count} of the last {n} observed steps, {k} needed" if n > 1 else ""
-
-
-def _telling(sides: tuple[Side, ...], frame: Frame) -> Side | None:
-    """The first comparison that holds, else the first one: it names value and threshold."""
-    for side in sides:
-        if side.truth(frame) is True:
-            return side
-    return sides[0] if sides else None
+def _reading(rule: Rule, frame: Frame) -> Reading:
+    """The first comparison that holds, else the first one, names value and threshold."""
+    sides = rule.expr.sides
+    if not sides:
+        return Reading(_first(rule.expr.metrics), None, None)
+    side = next((side for side in sides if side.truth(frame) is True), sides[0])
+    return Reading(side.metric, _known(side.value(frame)), _known(side.threshold(frame)))
 
 
 def _argument(rule: Rule, frame: Frame) -> float | None:

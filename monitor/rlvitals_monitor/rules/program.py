@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from rlvitals_monitor.rules.baselines import MEMORIES, Memory, Slot
 from rlvitals_monitor.rules.expression import (
@@ -24,20 +24,21 @@ from rlvitals_monitor.rules.expression import (
     walk,
 )
 from rlvitals_monitor.rules.functions import Family, Kind
-from rlvitals_monitor.rules.value import Number, Unknown, Value, Verdict, kleene_all, kleene_any, kleene_not
+from rlvitals_monitor.rules.value import Number, Unknown, Value, Verdict
 from rlvitals_monitor.rules.window import STATISTICS, Window
 
 NO_SLOT: Slot = []
 
 
-@dataclass(slots=True)
 class Frame:
     """One evaluation: what may be read, and (by canonical text) what the remembering functions came to."""
 
-    window: Window
-    slots: Mapping[str, Slot]
-    results: dict[str, Number] = field(default_factory=dict)
-    inputs: dict[str, float] = field(default_factory=dict)
+    __slots__ = ("inputs", "results", "slots", "values", "window")
+
+    def __init__(self, window: Window, slots: Mapping[str, Slot]) -> None:
+        self.window, self.values, self.slots = window, window.values, slots
+        self.results: dict[str, Number] = {}
+        self.inputs: dict[str, float] = {}
 
 
 Numeric = Callable[[Frame], Number]
@@ -178,17 +179,39 @@ def _truth(node: Node) -> Truthful:
         truth = bool(node.value)
         return lambda frame: truth
     if isinstance(node, Not):
-        inner = _truth(node.operand)
-        return lambda frame: kleene_not(inner(frame))
+        return _not(_truth(node.operand))
     if isinstance(node, Junction):
-        parts = tuple(_truth(part) for part in node.parts)
-        join = kleene_all if node.every else kleene_any
-        return lambda frame: join(part(frame) for part in parts)
+        return _junction(node.every, tuple(_truth(part) for part in node.parts))
     if isinstance(node, Comparison):
         return _text_comparison(node) if node.left.kind is Kind.TEXT else _comparison(node)
     if isinstance(node, Call):
         return _POINT_TRUTHS[node.function.name](node.arguments[0].text)
     raise TypeError(f"{type(node).__name__} gives no truth")
+
+
+def _not(inner: Truthful) -> Truthful:
+    def read(frame: Frame) -> Verdict:
+        truth = inner(frame)
+        return truth if isinstance(truth, Unknown) else not truth
+
+    return read
+
+
+def _junction(every: bool, parts: tuple[Truthful, ...]) -> Truthful:
+    """``and``: false as soon as one is false, else the first unknown, else true; ``or``: the other way round."""
+    decides = not every
+
+    def read(frame: Frame) -> Verdict:
+        unknown: Unknown | None = None
+        for part in parts:
+            truth = part(frame)
+            if truth is decides:
+                return decides
+            if unknown is None and isinstance(truth, Unknown):
+                unknown = truth
+        return every if unknown is None else unknown
+
+    return read
 
 
 def _text(node: Node) -> Textual:
@@ -207,7 +230,7 @@ def _text(node: Node) -> Textual:
 
 def _metric(name: str) -> Numeric:
     absent = Unknown(f"{name} is missing")
-    return lambda frame: frame.window.values.get(name, absent)
+    return lambda frame: frame.values.get(name, absent)
 
 
 def _setting(name: str) -> Numeric:
@@ -284,6 +307,8 @@ _COMPARE: dict[str, Callable[[float, float], bool]] = {
 
 
 def _comparison(node: Comparison) -> Truthful:
+    if isinstance(node.left, MetricName) and isinstance(node.right, Literal):
+        return _metric_against_constant(node.left.name, _COMPARE[node.operator], float(node.right.value))
     left, right, compare = _number(node.left), _number(node.right), _COMPARE[node.operator]
     left_nan, right_nan = Unknown(f"{node.left.text} is NaN"), Unknown(f"{node.right.text} is NaN")
 
@@ -297,6 +322,18 @@ def _comparison(node: Comparison) -> Truthful:
         if a != a:
             return left_nan
         return right_nan if b != b else compare(a, b)
+
+    return read
+
+
+def _metric_against_constant(name: str, compare: Callable[[float, float], bool], limit: float) -> Truthful:
+    absent, not_a_number = Unknown(f"{name} is missing"), Unknown(f"{name} is NaN")
+
+    def read(frame: Frame) -> Verdict:
+        value = frame.values.get(name)
+        if value is None:
+            return absent
+        return not_a_number if value != value else compare(value, limit)
 
     return read
 
@@ -381,7 +418,7 @@ def _nonfinite(metric: str) -> Truthful:
     absent = Unknown(f"{metric} is missing")
 
     def read(frame: Frame) -> Verdict:
-        value = frame.window.values.get(metric)
+        value = frame.values.get(metric)
         return absent if value is None else not math.isfinite(value)
 
     return read
@@ -391,14 +428,14 @@ def _isnan(metric: str) -> Truthful:
     absent = Unknown(f"{metric} is missing")
 
     def read(frame: Frame) -> Verdict:
-        value = frame.window.values.get(metric)
+        value = frame.values.get(metric)
         return absent if value is None else math.isnan(value)
 
     return read
 
 
 def _missing(metric: str) -> Truthful:
-    return lambda frame: metric not in frame.window.values
+    return lambda frame: metric not in frame.values
 
 
 _POINT_TRUTHS: dict[str, Callable[[str], Truthful]] = {

@@ -6,7 +6,6 @@ touches an unknown is unknown. NaN is a number until it is compared: no comparis
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TypeAlias
 
 
@@ -28,29 +27,3 @@ class Unknown:
 Number: TypeAlias = "float | Unknown"
 Verdict: TypeAlias = "bool | Unknown"
 Value: TypeAlias = "float | bool | str | Unknown"
-
-
-def kleene_not(a: Verdict) -> Verdict:
-    return a if isinstance(a, Unknown) else not a
-
-
-def kleene_all(parts: Iterable[Verdict]) -> Verdict:
-    """False as soon as one is false, else the first unknown, else true."""
-    unknown: Unknown | None = None
-    for part in parts:
-        if isinstance(part, Unknown):
-            unknown = part if unknown is None else unknown
-        elif not part:
-            return False
-    return True if unknown is None else unknown
-
-
-def kleene_any(parts: Iterable[Verdict]) -> Verdict:
-    """True as soon as one is true, else the first unknown, else false."""
-    unknown: Unknown | None = None
-    for part in parts:
-        if isinstance(part, Unknown):
-            unknown = part if unknown is None else unknown
-        elif part:
-            return True
-    return False if unknown is None else unknown
