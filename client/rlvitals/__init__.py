@@ -1,91 +1,40 @@
 """RL Vitals: the vital-signs monitor for RL post-training of language models.
 
-``rlvitals.attach(trainer)`` is the one line for a known trainer; ``rlvitals.init(...)`` gives any loop a `Reporter`.
+``rlvitals.attach(trainer)`` is the one line for a known trainer; ``rlvitals.init(…)`` gives any loop a `Reporter`.
+Nothing is loaded before the first of these is used: the service, too, imports `rlvitals.contract` through here.
 """
 
 from __future__ import annotations
 
-import importlib
-import os
-import re
-import time
-from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
-from rlvitals import config as _config
-from rlvitals import notices as _notices
-from rlvitals import settings as _settings
-from rlvitals.contract.report import RunInfo
-from rlvitals.control import Control, ControlLimits
-from rlvitals.guard import Guard as _Guard
-from rlvitals.reporter import Reporter
-from rlvitals.settings import Mode
+if TYPE_CHECKING:
+    from rlvitals.contract.report import Phase, RunInfo
+    from rlvitals.control import Control, ControlLimits
+    from rlvitals.reporter import Reporter
+    from rlvitals.settings import Mode
+    from rlvitals.start import attach, init
 
 __version__ = "0.1.0"
-__all__ = ["Control", "ControlLimits", "Mode", "Reporter", "RunInfo", "__version__", "attach", "init"]
+__all__ = ["Control", "ControlLimits", "Mode", "Phase", "Reporter", "RunInfo", "__version__", "attach", "init"]
 
-INTEGRATIONS = {"trl": "rlvitals.integrations.trl"}
-"""Root package of a trainer's class → the module whose ``attach(trainer, **same arguments as init)`` hooks it."""
-
-
-def init(
-    *,
-    project: str | None = None,
-    run: str | None = None,
-    name: str = "",
-    framework: str = "loop",
-    model: str = "",
-    config: object = None,
-    tags: Sequence[str] = (),
-    capabilities: Mapping[str, str] | None = None,
-    url: str | None = None,
-    token: str | None = None,
-    spool: str | os.PathLike[str] | None = None,
-    mode: str | Mode | None = None,
-    limits: ControlLimits | None = None,
-) -> Reporter:
-    """Makes a `Reporter`. Arguments go before RLVITALS_* variables, those before a local service's token file.
-
-    ``run`` is the run's id: the same id again is another attempt of the same run. Never raises; a reporter that
-    does nothing comes back if it cannot be made.
-    """
-    with _Guard("rlvitals.init"):
-        chosen = _settings.load(
-            project=project, run=run, name=name, tags=tuple(tags), url=url, token=token, spool=spool, mode=mode
-        )
-        info = RunInfo(
-            id=chosen.run_id or _new_run_id(chosen.run_name or chosen.project),
-            project=chosen.project,
-            name=chosen.run_name,
-            framework=framework[:64],
-            model=model[:256],
-            config=_config.clean(config),
-            tags=tuple(tag[:64] for tag in chosen.tags[:64]),
-            capabilities=dict(capabilities or {}),
-        )
-        return Reporter(chosen, info, limits=limits)
-    return Reporter.disabled()
+_HOMES = {
+    "Control": "rlvitals.control",
+    "ControlLimits": "rlvitals.control",
+    "Mode": "rlvitals.settings",
+    "Phase": "rlvitals.contract.report",
+    "Reporter": "rlvitals.reporter",
+    "RunInfo": "rlvitals.contract.report",
+    "attach": "rlvitals.start",
+    "init": "rlvitals.start",
+}
 
 
-def attach(trainer: Any, **arguments: Any) -> Reporter:
-    """Hooks a trainer (TRL's so far) and returns its `Reporter`; takes the arguments of `init`.
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib
 
-    Never raises: what cannot be hooked is told once and gives a reporter that does nothing.
-    """
-    with _Guard("rlvitals.attach"):
-        roots = [kind.__module__.partition(".")[0] for kind in type(trainer).__mro__]
-        module = next((INTEGRATIONS[root] for root in roots if root in INTEGRATIONS), None)
-        if module is None:
-            known = ", ".join(sorted(INTEGRATIONS))
-            _notices.once(
-                "attach", f"no integration for {type(trainer).__name__}; there are: {known}. See rlvitals.init"
-            )
-            return Reporter.disabled()
-        reporter: Reporter = importlib.import_module(module).attach(trainer, **arguments)
-        return reporter
-    return Reporter.disabled()
-
-
-def _new_run_id(base: str) -> str:
-    slug = re.sub(r"[^A-Za-z0-9._-]+", "-", base).strip("-.")[:64] or "run"
-    return f"{slug}-{time.strftime('%Y%m%d-%H%M%S')}-{os.urandom(2).hex()}"
+    value: object = getattr(importlib.import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value

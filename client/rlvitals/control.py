@@ -1,7 +1,7 @@
-"""Commands on their way into the training loop: taken at a step boundary, once, within bounds, and journalled first.
+"""Commands on their way into the training loop: taken at a step boundary, once, within bounds, journalled first.
 
-The sender's thread offers what receipts bring; the training thread takes it. An id that was ever journalled, by this
-process or by an earlier one of the same run, is never handed out again.
+The sender's thread offers what receipts bring; the training thread takes it. An id that was ever journalled, by
+this process or by an earlier one of the same run, is never handed out again.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from rlvitals.contract.command import ARGUMENT_KINDS, Command, CommandKind, Comm
 from rlvitals.guard import kept
 
 WAITING_MAX = 64
+
+_NONE: tuple[Command, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +129,7 @@ class Control:
 
     @kept(None)
     def offer(self, commands: Iterable[Command]) -> None:
-        """Sender's thread: puts new commands into the mailbox. Ids of dead attempts are answered, never applied."""
+        """Sender's thread: puts new commands into the mailbox. Ids of dead attempts are answered, not applied."""
         offered = tuple(commands)
         if not offered or not self._enabled:
             return
@@ -144,7 +146,7 @@ class Control:
                 with self._lock:
                     self._waiting.setdefault(command.id, command)
 
-    @kept(())
+    @kept(_NONE)
     def take(self, step: int) -> tuple[Command, ...]:
         """Training thread, rank 0, at a step boundary: the commands to apply now, each already in the journal."""
         if not self._waiting:
@@ -190,7 +192,7 @@ class Control:
             waiting = tuple(self._waiting.values())
         for command in waiting:
             if command.kind in (CommandKind.RESUME, CommandKind.STOP) and self._wall() < command.expires_at:
-                return command.kind.value
+                return str(command.kind.value)
         if now - since >= self._pause_s:
             return "longest pause"
         return "service silent" if now - max(self._heard_at, since) >= self.limits.fail_open_s else ""

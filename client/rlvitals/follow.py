@@ -124,7 +124,7 @@ class Item:
 class Follower:
     """Follows one journal's segments from just after ``after_seq``; each seq is handed out once, in rising order.
 
-    ``live``: the writer may add to the last segment. ``memory``: frames that the writer holds while its disk fails.
+    ``live``: the writer may add to the last segment. ``memory``: frames that it holds while its disk fails.
     """
 
     def __init__(

@@ -1,8 +1,8 @@
 """The one place where our own errors end: nothing of ours ever reaches the training loop.
 
 `kept` wraps a function at the public edge, `Guard` is the same as a context manager, `attempt` calls foreign code
-(a tensor's ``__float__``). KeyboardInterrupt and SystemExit always pass. With ``RLVITALS_RAISE=1`` errors pass too,
-so that tests see them.
+(a tensor's ``__float__``). KeyboardInterrupt and SystemExit always pass. Errors do too with ``RLVITALS_RAISE=1``, so that
+tests see them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ errors = 0
 
 
 def kept(fallback: R) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Decorates a public function: an Exception is counted, warned about once, and ``fallback`` returned instead."""
+    """Decorates a public function: an Exception is counted, told once, and ``fallback`` returned instead."""
 
     def wrap(function: Callable[P, R]) -> Callable[P, R]:
         @functools.wraps(function)
@@ -40,7 +40,7 @@ def kept(fallback: R) -> Callable[[Callable[P, R]], Callable[P, R]]:
 
 
 class Guard:
-    """``with Guard("reading the config"): …`` swallows an Exception; ``failed`` says afterwards whether it did."""
+    """``with Guard("reading the config"): …`` swallows an Exception; ``failed`` then says so."""
 
     def __init__(self, what: str) -> None:
         self.what, self.failed = what, False
@@ -75,7 +75,7 @@ def caught(error: Exception, what: str) -> None:
     try:
         notices.once(
             f"guard:{what}:{type(error).__name__}",
-            f"{what} failed: {type(error).__name__}: {error} (training goes on; RLVITALS_DEBUG=1 shows the traceback)",
+            f"{what} failed: {type(error).__name__}: {error} (training goes on; RLVITALS_DEBUG=1 shows where)",
             error if os.environ.get("RLVITALS_DEBUG") == "1" else None,
         )
     except Exception:

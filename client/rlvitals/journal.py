@@ -1,8 +1,8 @@
 """The append-only journal of one writer: what `Journal.append` has returned from survives a ``kill -9``.
 
-A folder holds one writer's segments, each named by the first seq in it and opened by a schema record (run, attempt,
-writer, names). One report is one ``os.write`` on an O_APPEND descriptor; nothing is ever synced or waited for. When
-the disk fails, a bounded queue in memory takes over until `recover` finds it well again.
+A folder holds one writer's segments, each named by the first seq in it and opened by a schema record (run,
+attempt, writer, names). One report is one ``os.write`` on an O_APPEND descriptor; nothing is ever synced or waited
+for. When the disk fails, a bounded queue in memory takes over until `recover` finds it well again.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class Journal:
             self._catch_up()
 
     def append(self, kind: Kind, payload: Callable[[int], bytes]) -> int:
-        """Appends one record of any other kind; ``payload`` gets the record's seq. Returns the seq (0: put off)."""
+        """Appends one record of any other kind; ``payload`` gets its seq. Returns the seq (0: put off)."""
         with self._lock:
             if self._busy:
                 self._later.append(lambda: self.append(kind, payload))
@@ -143,7 +143,7 @@ class Journal:
                 self._write(self._schema(), self.seq)
 
     def recover(self, stored_through: int = 0) -> None:
-        """Moves what waits in memory to the disk, in small pieces; notices a folder that vanished. Sender thread."""
+        """Moves what waits in memory to the disk, piece by piece; notices a vanished folder. Sender's thread."""
         self._notice_vanished()
         with self._lock:
             self._forget_through(stored_through)
@@ -170,7 +170,7 @@ class Journal:
         self.closed = True
         self._release()
 
-    # -- the rest runs under the lock -----------------------------------------------------------------------------
+    # -- the rest runs under the lock --------------------------------------------------------------------------
 
     def _catch_up(self) -> None:
         while self._later:

@@ -57,7 +57,7 @@ class Lane:
         return _assemble(run, attempt, writer, taken, heartbeat, self.acked.epoch), len(taken)
 
     def settle(self, receipt: Receipt, count: int) -> bool:
-        """Takes note of a receipt for the first ``count`` items; False if it is of no use (see the reasons inside)."""
+        """Takes note of a receipt for the first ``count`` items; False if it is of no use."""
         if self.acked.epoch and receipt.epoch != self.acked.epoch:
             notices.once(
                 "epoch", "the service's store was restored from elsewhere: sending again what is still kept"

@@ -1,4 +1,4 @@
-"""When to try next: back-off with jitter after failures, a slow retry after a refusal, at once after success. Pure."""
+"""When to try next: back-off with jitter after failures, slowly after a refusal, at once after success."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Link:
     def failed(
         self, now_s: float, *, jitter: float, retry_after_s: float | None = None, refused: bool = False
     ) -> None:
-        """``jitter`` is uniform in 0 … 1. The cap grows with the outage, so a short one is caught up with quickly."""
+        """``jitter`` is uniform in 0 … 1. The cap grows with the outage: a short one is caught up with quickly."""
         if self.failures == 0:
             self.since_s = now_s
         self.failures += 1

@@ -15,7 +15,7 @@ PLANS_MAX = 256
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How one set of names is packed. ``order`` is None where the values already come in the order of the bitmap."""
+    """How one set of names is packed. ``order`` is None where the values come in the order of the bitmap."""
 
     pack: Callable[..., bytes]
     length: int

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import logging
-
-LOG = logging.getLogger("rlvitals")
+LOGGER = "rlvitals"
 DISTINCT_MAX = 256
 
 _told: set[str] = set()
@@ -15,7 +13,9 @@ def once(key: str, message: str, error: BaseException | None = None) -> bool:
     if key in _told or len(_told) >= DISTINCT_MAX:
         return False
     _told.add(key)
-    LOG.warning("rlvitals: %s", message, exc_info=error)
+    import logging  # 5 ms that a silent process does not need
+
+    logging.getLogger(LOGGER).warning("rlvitals: %s", message, exc_info=error)
     return True
 
 

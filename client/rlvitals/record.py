@@ -1,7 +1,7 @@
 """The journal's binary records: frame, step, missing, extremes. Pure: bytes in, bytes out.
 
-A frame is ``mark | kind | payload length | seq | payload | CRC-32`` (little endian, the CRC over all before it). The
-mark begins with a byte that no UTF-8 text contains, so that a reader can find its way again after damage.
+A frame is ``mark | kind | payload length | seq | payload | CRC-32`` (little endian, the CRC over all before it).
+The mark begins with a byte that no UTF-8 text contains, so that a reader can find its way again after damage.
 A step's payload is ``step | time | bitmap of the names that are present | one double each``.
 """
 
@@ -64,7 +64,7 @@ def frame(kind: int, seq: int, payload: bytes) -> bytes:
 
 
 def scan(data: bytes, *, ended: bool, limit: int = 1 << 30) -> Scan:
-    """Reads up to ``limit`` frames. ``ended``: nothing will be added to ``data``, so a half record at its end is torn.
+    """Reads up to ``limit`` frames. ``ended``: nothing will be added, so a half record at the end is torn.
 
     A damaged record is counted and skipped up to the next one that is whole; without one the rest is skipped if
     ``ended`` and left waiting if not.

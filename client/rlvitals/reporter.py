@@ -1,4 +1,4 @@
-"""What a training loop holds: report, text, histogram, event, phase; one journal append each, and no exception ever."""
+"""What a training loop holds: report, text, histogram, event, phase; one append each, and never an exception."""
 
 from __future__ import annotations
 
@@ -197,8 +197,8 @@ class Reporter:
             raise ValueError(
                 f"histogram {metric}: expected n + 1 edges for n ≤ {BINS_MAX} counts, got {len(edges)}"
             )
-        bins = {"edges": tuple(float(e) for e in edges), "counts": tuple(int(c) for c in counts)}
-        self._append(Kind.HISTOGRAM, Histogram(seq=0, step=int(step), metric=metric, **bins))  # type: ignore[arg-type]
+        bounds, bins = tuple(float(e) for e in edges), tuple(int(c) for c in counts)
+        self._append(Kind.HISTOGRAM, Histogram(seq=0, step=int(step), metric=metric, edges=bounds, counts=bins))
 
     @kept(None)
     def event(self, kind: EventKind | str, step: int | None = None, **payload: object) -> None:
@@ -275,7 +275,7 @@ class Reporter:
         }
         return {**own, **self._sender.counters(), **reasons}
 
-    # -- journal ----------------------------------------------------------------------------------------------------
+    # -- journal -----------------------------------------------------------------------------------------------
 
     def _journal_for(self, step: int) -> Journal:
         if not self._started:
@@ -387,10 +387,10 @@ class Reporter:
     def _spool_bytes(self) -> int:
         return self._journal.appended_bytes - self._journal.acked_bytes + self._sender.leftover_bytes
 
-    # -- values that are still on a device --------------------------------------------------------------------------
+    # -- values that are still on a device ---------------------------------------------------------------------
 
     def _settle_ready(self) -> bool:
-        """Journals pending steps that are ready, in order; True if none is left. Never waits for the other thread."""
+        """Journals pending steps that are ready, in order; True if none is left. Waits for no other thread."""
         if self._draining.acquire(blocking=False):
             try:
                 while self._pending and self._settle_first(self._pending[0]):

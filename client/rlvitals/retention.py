@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from rlvitals.spool import ACKED_FILE, LOCK_FILE, Lock, Segment, journals, read_acked, segments
@@ -27,9 +28,9 @@ class Held:
 
 
 def held(kept: list[Segment], stored_through: int, *, complete: bool) -> list[Held]:
-    """Judges a journal's segments, oldest first; the last one of a journal that may still grow is left out. Pure."""
+    """Judges a journal's segments, oldest first; the last one of a journal that may grow is left out. Pure."""
     found = []
-    for segment, after in zip(kept, kept[1:], strict=False):
+    for segment, after in pairwise(kept):
         acked = after.first_seq - 1 <= stored_through
         records = 0 if acked else after.first_seq - max(segment.first_seq, stored_through + 1)
         found.append(Held(segment=segment, acked=acked, records=records))
@@ -54,7 +55,7 @@ def choose(all_held: Iterable[Held], bounds: Retention, now_s: float) -> list[He
 
 
 def tidy(spool: Path, own: Iterable[Path], bounds: Retention, now_s: float) -> int:
-    """Deletes what the bounds say; touches own and dead journals only. Returns how many records nobody had taken."""
+    """Deletes what the bounds say; touches own and dead journals only. Returns how many untaken records went."""
     mine = set(own)
     found: list[Held] = []
     for folder in journals(spool):

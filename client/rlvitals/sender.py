@@ -1,7 +1,7 @@
 """The network is the journal's tail: a daemon thread that follows the journals, posts batches and takes receipts.
 
-`Sender.turn` does one round and says when the next one is due; the thread only calls it. It spends at most a tenth of
-a core while it catches up, so that the training thread hardly waits for the interpreter's lock.
+`Sender.turn` does one round and says when the next one is due; the thread only calls it. It spends at most a
+tenth of a core while it catches up, so that the training thread hardly waits for the interpreter's lock.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Post(Protocol):
 
 
 class Sender:
-    """``settle`` journals device values that have arrived and says whether none is left; ``heartbeat`` makes one."""
+    """``settle`` journals device values that arrived and says whether none is left; ``heartbeat`` makes one."""
 
     def __init__(
         self,
@@ -178,7 +178,7 @@ class Sender:
             sent += not self._not_now
         return sent, len(self._not_now)
 
-    # -- one round --------------------------------------------------------------------------------------------------
+    # -- one round ---------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
         delay = self._settings.interval_s
@@ -263,7 +263,7 @@ class Sender:
         self._tries += 1
         notices.once(
             f"link:{answer.verdict.value}",
-            f"{self._settings.url} does not take reports ({answer.reason}); they wait on disk and training goes on",
+            f"{self._settings.url} does not take reports ({answer.reason}); they wait on disk, training goes on",
         )
         if lane is self._left and refused:
             self._put_off(lane)
@@ -298,7 +298,7 @@ class Sender:
         if self._post is None:  # online, the follower counts the gap when it comes to it
             self._drops.add("spool full", lost)
 
-    # -- what dead writers left ---------------------------------------------------------------------------------------
+    # -- what dead writers left --------------------------------------------------------------------------------
 
     def _adopt_now(self, now: float) -> bool:
         if not self._leftovers or now < self._adopt_s:

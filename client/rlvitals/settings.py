@@ -1,4 +1,4 @@
-"""How the client is set up: arguments, else RLVITALS_* variables, else the token file of a local service, else defaults.
+"""How the client is set up: arguments, RLVITALS_* variables, a local service's token file, defaults, in this order.
 
 A wrong value is told once and replaced by the default: a typing error in a variable never stops a training job.
 """
@@ -9,7 +9,6 @@ import math
 import os
 import re
 import stat
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -139,7 +138,7 @@ def _service(url: str | None, token: str | None, env: Mapping[str, str], home: P
     file_url, file_token = read_token_file(home / TOKEN_FILE)
     chosen = _first(url, env.get("RLVITALS_URL"), file_url, DEFAULT_URL).rstrip("/")
     if not chosen.startswith(("http://", "https://")):
-        notices.once("url", f"RLVITALS_URL: expected http://… or https://…, got {chosen!r}; using {DEFAULT_URL}")
+        notices.once("url", f"RLVITALS_URL: expected http(s)://…, got {chosen!r}; using {DEFAULT_URL}")
         chosen = DEFAULT_URL
     own = _first(token, env.get("RLVITALS_TOKEN"))
     return chosen, own or (file_token if chosen == file_url.rstrip("/") else "")
@@ -177,7 +176,7 @@ def _number(env: Mapping[str, str], key: str, default: T) -> T | float | int:
 
 
 def _spool(chosen: str | os.PathLike[str] | None, env: Mapping[str, str], home: Path) -> Path:
-    """The user's own choice is kept, with a warning on a network's file system; the default moves to a local disk."""
+    """The user's choice is kept, with a warning on a network file system; the default moves to a local disk."""
     given = chosen or env.get("RLVITALS_DIR")
     path = Path(os.path.abspath(Path(given).expanduser())) if given else home.absolute() / "spool"
     network = network_file_system(_existing(path), mounts())
@@ -194,6 +193,8 @@ def _spool(chosen: str | os.PathLike[str] | None, env: Mapping[str, str], home: 
 def local_spool() -> Path:
     """Where the spool goes when the home folder is on the network."""
     user = os.getuid() if hasattr(os, "getuid") else "user"
+    import tempfile  # 12 ms that hardly anybody needs
+
     return Path(tempfile.gettempdir()) / f"rlvitals-{user}" / "spool"
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import stat
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +24,22 @@ SEGMENT_SUFFIX = ".seg"
 ACKED_FILE = "acked.json"
 LOCK_FILE = "lock"
 NETWORK_FILE_SYSTEMS = frozenset(
-    ["nfs", "nfs4", "cifs", "smb3", "smbfs", "lustre", "gpfs", "beegfs", "ceph", "glusterfs", "fuse.glusterfs", "fuse.sshfs", "fuse.s3fs", "fuse.gcsfuse", "fuse.juicefs", "afs", "9p", "pvfs2", "wekafs", "orangefs", "fuse.ceph", "panfs"]
+    {
+        "nfs",
+        "nfs4",
+        "cifs",
+        "smb3",
+        "smbfs",
+        "lustre",
+        "gpfs",
+        "beegfs",
+        "ceph",
+        "fuse.ceph",
+        "glusterfs",
+        "afs",
+        "9p",
+    }
+    | {"fuse.glusterfs", "fuse.sshfs", "fuse.s3fs", "fuse.gcsfuse", "fuse.juicefs", "pvfs2", "wekafs", "panfs"}
 )
 
 
@@ -140,19 +154,17 @@ def read_acked(folder: Path) -> Acked:
 
 def write_acked(folder: Path, acked: Acked) -> None:
     """Replaces the file in one move. Raises OSError."""
-    descriptor, name = tempfile.mkstemp(dir=folder, prefix=ACKED_FILE)
+    beside = folder / f"{ACKED_FILE}.{os.getpid()}"
+    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     try:
         os.write(descriptor, codec.dumps(acked))
-        os.replace(name, folder / ACKED_FILE)
-    except OSError:
-        os.unlink(name)
-        raise
     finally:
         os.close(descriptor)
+    os.replace(beside, folder / ACKED_FILE)
 
 
 def network_file_system(path: Path, mounts: str) -> str:
-    """The type of the file system that ``path`` is on if it is a network's, else "". ``mounts`` as in /proc/mounts."""
+    """The type of the file system that ``path`` is on if it is a network's, else "". ``mounts``: /proc/mounts."""
     best, kind = "", ""
     target = str(path)
     for line in mounts.splitlines():

@@ -1,4 +1,4 @@
-"""One POST over HTTP(S): bytes out, an `Answer` back. Never follows a redirect, so the bearer goes nowhere else."""
+"""One POST over HTTP(S): bytes out, an `Answer` back. Never follows a redirect: the bearer goes nowhere else."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
 
 class Verdict(str, Enum):
-    """``retry`` may pass by itself; ``refused`` needs a person; ``too_large`` and ``unreadable`` may be one record's."""
+    """``retry`` may pass by itself; ``refused`` needs a person; the last two may be one record's fault."""
 
     STORED = "stored"
     RETRY = "retry"
