@@ -130,7 +130,7 @@ class Api:
         last: int | None = None,
         limit: int = CHART_BUCKETS,
     ) -> dict[str, SeriesView]:
-        """By metric; a metric without a point in the range may be absent. Steps ``first`` to ``last`` inclusive."""
+        """By metric, steps ``first`` to ``last`` inclusive; a metric without a point among them may be absent."""
         found: dict[str, SeriesView] = {}
         for start in range(0, len(metrics), METRICS_PER_REQUEST):
             some = list(metrics[start : start + METRICS_PER_REQUEST])
@@ -160,7 +160,9 @@ class Api:
         return _items(CommandView, await self._get("/commands", run=run, limit=PAGE_ITEMS))
 
     async def approve(self, command: str, argument: float | None = None) -> None:
-        await self._post(f"/commands/{_segment(command)}/approve", {} if argument is None else {"argument": argument})
+        await self._post(
+            f"/commands/{_segment(command)}/approve", {} if argument is None else {"argument": argument}
+        )
 
     async def deny(self, command: str, reason: str = "") -> None:
         await self._post(f"/commands/{_segment(command)}/deny", {"reason": reason})

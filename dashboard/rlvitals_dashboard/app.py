@@ -11,7 +11,7 @@ from fastapi import FastAPI
 from fastapi.responses import JSONResponse
 
 from rlvitals_dashboard.api import Api, ApiError, NotFound, SignInNeeded
-from rlvitals_dashboard.components import Component, notice, visible
+from rlvitals_dashboard.components import Component, aria, notice, visible
 from rlvitals_dashboard.gate import Gate
 from rlvitals_dashboard.pages import run as run_page
 from rlvitals_dashboard.pages import runs as runs_page
@@ -40,21 +40,21 @@ _INDEX = """<!DOCTYPE html>
 
 def create_dash(server: FastAPI, api: Api, prefix: str = PREFIX) -> Dash:
     """Puts the dashboard under ``prefix`` of ``server``. Call it after all other routes are there."""
+    options: Any = {"server": server, "update_title": None}
     app = Dash(
         __name__,
-        server=server,
         backend="fastapi",
         url_base_pathname=prefix,
         assets_folder=str(_ASSETS),
         assets_ignore=r"before-paint\.js|icon\.svg",
         title="RL Vitals",
-        update_title=None,
         suppress_callback_exceptions=True,
         serve_locally=True,
         index_string=_INDEX.replace("__PREFIX__", prefix).replace("__VARIABLES__", css_variables()),
         meta_tags=[{"name": "viewport", "content": "width=device-width, initial-scale=1"}],
         websocket_inactivity_timeout=0,
         add_log_handler=False,
+        **options,
     )
     app.layout = _shell(prefix)
     _register_router(app, api, prefix)
@@ -74,7 +74,9 @@ def _shell(prefix: str) -> Component:
             html.A("Skip to the content", href="#page", className="skip"),
             html.Header(
                 [
-                    dcc.Link([html.Span(className="logo"), html.Span("RL Vitals")], href=prefix, className="brand"),
+                    dcc.Link(
+                        [html.Span(className="logo"), html.Span("RL Vitals")], href=prefix, className="brand"
+                    ),
                     html.Nav(id="crumbs", className="crumbs"),
                     html.Span(
                         [html.Span(className="dot"), html.Span("Connecting", id="live-word")],
@@ -87,7 +89,7 @@ def _shell(prefix: str) -> Component:
                         id="theme-toggle",
                         className="icon-button",
                         title="Light or dark",
-                        **{"aria-label": "Switch between light and dark"},
+                        **aria(label="Switch between light and dark"),
                     ),
                 ],
                 className="top",
@@ -98,7 +100,7 @@ def _shell(prefix: str) -> Component:
 
 
 def _register_router(app: Dash, api: Api, prefix: str) -> None:
-    @app.callback(  # type: ignore[untyped-decorator]
+    @app.callback(
         Output("page", "children"),
         Output("crumbs", "children"),
         Input("url", "pathname"),
@@ -135,8 +137,10 @@ def _sorry(title: str, detail: str) -> Component:
 def _register_browser(app: Dash) -> None:
     """What the browser does by itself; the functions are in assets/vitals.js."""
 
-    def does(name: str, *wires: Any, **options: Any) -> None:
-        app.clientside_callback(ClientsideFunction("vitals", name), *wires, **options)
+    register: Any = app.clientside_callback
+
+    def does(name: str, *wires: Any) -> None:
+        register(ClientsideFunction("vitals", name), *wires)
 
     does("theme", Output("theme", "data"), Input("theme-toggle", "n_clicks"))
     does("beat", Input("beat", "data"))

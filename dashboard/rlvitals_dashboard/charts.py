@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,12 +13,12 @@ from rlvitals.contract.alert import Alert, AlertState
 from rlvitals.contract.metrics import find
 from rlvitals.contract.view import CommandView, MetricView, SeriesView
 from rlvitals_dashboard import figures
-from rlvitals_dashboard.components import Component, visible
+from rlvitals_dashboard.components import Component, aria, visible
 from rlvitals_dashboard.panels import Panel
 from rlvitals_dashboard.theme import SEVERITIES, Theme
 from rlvitals_dashboard.words import NAN, NEG_INF, POS_INF, number, plural, steps, unit
 
-GRAPH_CONFIG: dict[str, Any] = {
+GRAPH_CONFIG: Any = {
     "displayModeBar": False,
     "doubleClick": "autosize",
     "responsive": True,
@@ -47,17 +48,18 @@ def _family(panel: Panel, drawing: Drawing) -> Component:
     is_open = panel.key not in drawing.closed
     header = html.Button(
         [
-            html.Span("▾" if is_open else "▸", className="chevron", **{"aria-hidden": "true"}),
+            html.Span("▾" if is_open else "▸", className="chevron", **aria(hidden="true")),
             html.Span(panel.title, className="title"),
             *[_raised(alert) for alert in panel.alerts],
             html.Span(_size(panel), className="muted"),
         ],
         id={"type": "fold", "family": panel.key},
         className="family-head",
-        **{"aria-expanded": str(is_open).lower()},
+        **aria(expanded=str(is_open).lower()),
     )
     body = _body(panel, drawing) if is_open else None
-    return html.Section([html.H2(header), body], className="family", id=f"family-{panel.key}")
+    narrow = not is_open or (len(panel.lead) == 1 and not panel.missing and not panel.rest)
+    return html.Section([html.H2(header), body], className="family narrow" if narrow else "family")
 
 
 def _raised(alert: Alert) -> Component:
@@ -110,12 +112,13 @@ def _card(view: MetricView, drawing: Drawing) -> Component:
         alerts=drawing.alerts,
         commands=drawing.commands,
     )
-    firing = any(a.metric == view.metric and a.state is AlertState.FIRING for a in drawing.alerts)
+    firing = [a for a in drawing.alerts if a.metric == view.metric and a.state is AlertState.FIRING]
+    worst = max(firing, key=lambda a: a.severity.rank, default=None)
     caption = html.Figcaption(
         [
             html.Div(
                 [
-                    html.Span(visible(view.metric, 96), className="name"),
+                    html.Span(_breakable(view.metric), className="name"),
                     html.Span("log scale", className="scale") if figures.is_log(figure) else None,
                     html.Span(
                         [
@@ -139,11 +142,17 @@ def _card(view: MetricView, drawing: Drawing) -> Component:
     return html.Figure(
         [
             caption,
-            html.Div(graph, role="img", **{"aria-label": f"{view.metric}, last value {number(view.last_value)}"}),
+            html.Div(graph, role="img", **aria(label=f"{view.metric}, last value {number(view.last_value)}")),
             html.Div(marks(series), id={"type": "marks", "metric": view.metric}, className="marks"),
         ],
-        className="chart firing" if firing else "chart",
+        className=f"chart firing tone-{SEVERITIES[worst.severity].tone}" if worst else "chart",
     )
+
+
+def _breakable(name: str) -> list[Component]:
+    """A dotted name that may wrap after its dots and underscores, nowhere else."""
+    parts = re.split(r"(?<=[._])", name[:96])
+    return [piece for part in parts for piece in (*visible(part), html.Wbr())]
 
 
 def marks(series: SeriesView) -> list[Component]:

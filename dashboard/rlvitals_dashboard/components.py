@@ -54,9 +54,14 @@ _WHY_KEPT = {
 }
 
 
+def aria(**states: str) -> dict[str, Any]:
+    """``aria(hidden="true")`` → the attribute ``aria-hidden``."""
+    return {f"aria-{name}": value for name, value in states.items()}
+
+
 def mark(look: Look, *, words: str = "") -> Component:
     """Shape, colour and word: none of them alone carries the meaning."""
-    shape = html.Span(look.mark, className="mark", **{"aria-hidden": "true"})
+    shape = html.Span(look.mark, className="mark", **aria(hidden="true"))
     return html.Span([shape, html.Span(words or look.word)], className=f"badge tone-{look.tone}")
 
 
@@ -133,7 +138,11 @@ def _cell(label: str, first: Component, second: Component = None, *, numeric: bo
 
 
 def _firing(count: int) -> Component:
-    return html.Span(f"{count} firing", className="badge tone-critical") if count else html.Span("none", className="muted")
+    return (
+        html.Span(f"{count} firing", className="badge tone-critical")
+        if count
+        else html.Span("none", className="muted")
+    )
 
 
 def _step(step: int | None) -> str:
@@ -146,9 +155,7 @@ def _rate(rate: float | None) -> str:
 
 def run_columns() -> Component:
     names = ("Health", "Run", "Project", "Trainer", "Step", "KL coef.", "Alerts", "Last seen")
-    return html.Div(
-        [html.Span(name) for name in names], className="run-columns", **{"aria-hidden": "true"}
-    )
+    return html.Div([html.Span(name) for name in names], className="run-columns", **aria(hidden="true"))
 
 
 # one run
@@ -161,7 +168,7 @@ def run_head(run: RunView) -> Component:
         [
             html.Div(
                 [
-                    html.Span(light.mark, className="lamp", **{"aria-hidden": "true"}),
+                    html.Span(light.mark, className="lamp", **aria(hidden="true")),
                     html.Div(
                         [
                             html.H1(named(run)),
@@ -179,7 +186,9 @@ def run_head(run: RunView) -> Component:
                     fact("State", [mark(state), html.Span(visible(run.phase, 40), className="muted phase")]),
                     fact("Step", html.Span(_step(run.last_step), className="big")),
                     fact("Rate", _rate(run.steps_per_minute) or "–"),
-                    fact("KL coefficient", number(run.kl_coef) if run.kl_coef is not None else "–", "in force now"),
+                    fact(
+                        "KL coefficient", number(run.kl_coef) if run.kl_coef is not None else "–", "in force now"
+                    ),
                     fact("Last seen", when(run.last_seen_at)),
                 ],
                 className="facts",
@@ -259,7 +268,7 @@ def _runbook(runbook: str) -> list[Component]:
 
 def _acknowledgement(alert: Alert) -> Component:
     if alert.acknowledged_by:
-        return html.Span([f"Seen by ", *visible(alert.acknowledged_by, LONGEST_NAME)], className="muted")
+        return html.Span(["Seen by ", *visible(alert.acknowledged_by, LONGEST_NAME)], className="muted")
     if alert.state is not AlertState.FIRING:
         return None
     return html.Button("I have seen it", id={"type": "acknowledge", "alert": alert.id}, className="button quiet")
@@ -381,7 +390,9 @@ def text_list(texts: Sequence[Text]) -> Component:
 def _text_card(text: Text) -> Component:
     signs: list[Component] = []
     if text.invalid_utf8:
-        signs.append(html.Span(f"◆ {plural(text.invalid_utf8, 'broken sequence')}", className="badge tone-critical"))
+        signs.append(
+            html.Span(f"◆ {plural(text.invalid_utf8, 'broken sequence')}", className="badge tone-critical")
+        )
     if text.truncated:
         signs.append(html.Span("▲ cut by the limit", className="badge tone-warning"))
     if text.reward is not None:

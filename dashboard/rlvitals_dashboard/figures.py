@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from rlvitals.contract.alert import Alert, AlertState, Severity
@@ -24,7 +25,7 @@ from rlvitals_dashboard.words import NAN, NEG_INF, POS_INF, markup, number
 Figure = dict[str, Any]
 Trace = dict[str, Any]
 
-LOW, HIGH, VALUE, NANS, POS_INFS, NEG_INFS, EXTENT, ACTIONS = range(8)
+FIRING, LOW, HIGH, VALUE, NANS, POS_INFS, NEG_INFS, EXTENT, ACTIONS = range(9)
 """Indices of the traces of every figure."""
 
 HEIGHT_PX = 168
@@ -37,7 +38,7 @@ LONGEST_GAP = 2.5
 MOST_BANDS = 24
 
 _DASHES = {Severity.CRITICAL: "solid", Severity.WARNING: "dash", Severity.INFO: "dot"}
-_FAR = 10**12
+_STEPPED = frozenset({"kl.coef", "policy.learning_rate"})
 _FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif'
 
 
@@ -64,20 +65,25 @@ def chart(
     marks = [c for c in commands if c.state is CommandState.APPLIED and c.step is not None]
     log = _wants_log(series)
     return {
-        "data": _traces(series, span=span, theme=theme, marks=marks),
+        "data": [_firing(own, span, theme), *_traces(series, span=span, theme=theme, marks=marks)],
         "layout": _layout(series, metric, theme=theme, span=span, log=log)
         | {"shapes": [*_bands(own, theme, log), *_action_lines(marks, theme)]},
     }
 
 
-def extension(series: SeriesView, *, enveloped: bool, last_step: int) -> tuple[dict[str, Any], list[int]]:
+def extension(
+    series: SeriesView, *, enveloped: bool, firing: bool, last_step: int
+) -> tuple[dict[str, Any], list[int]]:
     """New finite raw points as ``(data, trace indices)`` for ``dcc.Graph.extendData``.
 
     A series with new non-finite values needs a new drawing instead, since its strip grows and its words change.
     ``enveloped``: the drawn series is bucketed, so the new points are their own least and greatest.
+    ``firing``: the chart has the band of a firing alert, which grows with the run.
     """
     x, y = _broken_line(series, gaps=False)
     rows: dict[int, tuple[list[int], list[Any]]] = {EXTENT: ([last_step], [0.5])}
+    if firing:
+        rows[FIRING] = ([last_step], [1])
     if x:
         rows[VALUE] = (x, y)
     if x and enveloped:
@@ -104,6 +110,29 @@ def _traces(series: SeriesView, *, span: Span, theme: Theme, marks: Sequence[Com
     ]
 
 
+def _firing(alerts: Sequence[Alert], span: Span, theme: Theme) -> Trace:
+    """The band of the worst firing alert: a trace and no shape, so that a live update can extend it."""
+    firing = [a for a in alerts if a.state is AlertState.FIRING]
+    worst = max(firing, key=lambda a: (a.severity.rank, -a.since_step), default=None)
+    return {
+        "type": "scatter",
+        "name": "firing",
+        "mode": "lines",
+        "x": [worst.since_step, max(span.last, worst.since_step)] if worst else [],
+        "y": [1, 1] if worst else [],
+        "yaxis": "y3",
+        "fill": "tozeroy",
+        "fillcolor": _faint(theme.severity(worst.severity)) if worst else theme.envelope,
+        "line": {"width": 0},
+        "hoverinfo": "skip",
+    }
+
+
+def _faint(colour: str) -> str:
+    red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
+    return f"rgba({red},{green},{blue},0.10)"
+
+
 def _envelope(series: SeriesView, theme: Theme) -> list[Trace]:
     quiet: Trace = {"type": "scatter", "mode": "lines", "hoverinfo": "skip", "line": {"width": 0}}
     bucketed = series.bucket > 1
@@ -126,7 +155,7 @@ def _value(series: SeriesView, theme: Theme) -> Trace:
         "x": x,
         "y": y,
         "mode": "lines+markers" if sparse else "lines",
-        "line": {"color": theme.series, "width": 1.6, "shape": "linear"},
+        "line": {"color": theme.series, "width": 1.6, "shape": "hv" if series.metric in _STEPPED else "linear"},
         "marker": {"color": theme.series, "size": 4},
         "connectgaps": False,
         "hovertemplate": hover + "<extra></extra>",
@@ -153,7 +182,7 @@ def _broken_line(series: SeriesView, *, gaps: bool) -> tuple[list[int], list[flo
 
 
 def _stride(steps: Sequence[int]) -> float:
-    strides = sorted(b - a for a, b in zip(steps, steps[1:], strict=False))
+    strides = sorted(b - a for a, b in pairwise(steps))
     return strides[len(strides) // 2] if strides else math.inf
 
 
@@ -180,11 +209,11 @@ def _extent(span: Span) -> Trace:
     return {
         "type": "scatter",
         "name": "extent",
-        "mode": "markers",
+        "mode": "lines",
         "x": [span.first, span.last],
         "y": [0.5, 0.5],
         "yaxis": "y3",
-        "marker": {"opacity": 0, "size": 1},
+        "line": {"width": 0},
         "hoverinfo": "skip",
     }
 
@@ -218,26 +247,30 @@ def _action_lines(marks: Iterable[CommandView], theme: Theme) -> Iterator[dict[s
 
 
 def _bands(alerts: Sequence[Alert], theme: Theme, log: bool) -> Iterator[dict[str, Any]]:
-    """From the step where the condition first held to the step of recovery, and the threshold while it fires."""
+    """Where each alert's condition first held, past ones until their recovery, a firing one with its threshold."""
     for alert in sorted(alerts, key=lambda a: a.since_step)[-MOST_BANDS:]:
         colour = theme.severity(alert.severity)
-        end = alert.resolved_step if alert.resolved_step is not None else _FAR
-        yield {
-            "type": "rect",
-            "xref": "x",
-            "yref": "paper",
-            "x0": alert.since_step,
-            "x1": end,
-            "y0": 0,
-            "y1": 1,
-            "fillcolor": colour,
-            "opacity": 0.10 if alert.state is AlertState.FIRING else 0.06,
-            "line": {"width": 0},
-            "layer": "below",
-        }
         yield _line(x=alert.since_step, colour=colour, dash=_DASHES[alert.severity])
+        if alert.resolved_step is not None:
+            yield _past(alert.since_step, alert.resolved_step, colour)
         if alert.state is AlertState.FIRING and _fits(alert.threshold, log):
             yield _threshold(float(alert.threshold or 0.0), colour)
+
+
+def _past(first: int, last: int, colour: str) -> dict[str, Any]:
+    return {
+        "type": "rect",
+        "xref": "x",
+        "yref": "paper",
+        "x0": first,
+        "x1": last,
+        "y0": 0,
+        "y1": 1,
+        "fillcolor": colour,
+        "opacity": 0.06,
+        "line": {"width": 0},
+        "layer": "below",
+    }
 
 
 def _fits(threshold: float | None, log: bool) -> bool:
@@ -313,16 +346,25 @@ def _x_axis(span: Span) -> dict[str, Any]:
 
 def _y_axis(series: SeriesView, metric: Metric | None, *, log: bool, top: float) -> dict[str, Any]:
     axis: dict[str, Any] = {"domain": [0, top], "fixedrange": True, "nticks": 4, "exponentformat": "power"}
-    axis["tickformat"] = ".3~g" if _tiny_or_huge(series) else ""
+    axis["tickformat"] = _tick_format(series)
     if log:
-        return axis | {"type": "log", "nticks": 5, "tickformat": ".1~e"}
+        return axis | {"type": "log", "tickformat": "", "exponentformat": "power", "dtick": _decades(series)}
     bounded = metric is not None and metric.unit == "1" and metric.worse is Worse.UP
     return axis | {"rangemode": "tozero" if bounded or _flat(series) else "normal"}
 
 
-def _tiny_or_huge(series: SeriesView) -> bool:
-    sizes = [abs(v) for v in series.value if math.isfinite(v) and v != 0]
-    return bool(sizes) and (max(sizes) >= 1e6 or max(sizes) < 1e-3)
+def _decades(series: SeriesView) -> int:
+    """Decades between two ticks, so that there are about four of them."""
+    values = [v for v in (*series.value, *series.low, *series.high) if v is not None and 0 < v < math.inf]
+    return max(1, round((math.log10(max(values)) - math.log10(min(values))) / 4))
+
+
+def _tick_format(series: SeriesView) -> str:
+    """Plotly's own choice, but for sizes whose digits would not fit beside a small chart."""
+    largest = max((abs(v) for v in series.value if math.isfinite(v)), default=0.0)
+    if largest >= 1e15 or 0 < largest < 1e-3:
+        return ".2~e"
+    return ".3~s" if largest >= 1e4 else ""
 
 
 def _flat(series: SeriesView) -> bool:

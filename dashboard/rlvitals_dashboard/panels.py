@@ -36,7 +36,10 @@ LEADS = frozenset(
         "rlvitals.overhead",
     }
 )
-"""At most four a family: what a person looks at first. An alert or a non-finite value promotes any other metric."""
+"""What a person looks at first. An alert or a non-finite value promotes any other metric."""
+
+ROW = 3
+"""Charts side by side on a wide screen: a begun row is filled up, and so few more are not hidden."""
 
 FOLDED = frozenset({Family.PROGRESS.value, Family.SELF.value})
 """Blocks that start closed."""
@@ -77,13 +80,14 @@ def _panel(key: str, metrics: Sequence[MetricView], alerts: Sequence[Alert]) -> 
     raised = {a.metric for a in alerts if a.state is not AlertState.INACTIVE}
     seen = [m for m in metrics if m.points]
     lead = [m for m in seen if m.metric in LEADS or m.metric in raised or _broken(m)]
-    if not lead:
-        lead = seen[:4]
+    rest = [m for m in seen if m not in lead]
+    fill = len(rest) if len(rest) <= ROW else -len(lead) % ROW
+    lead = sorted([*lead, *rest[:fill]], key=seen.index)
     return Panel(
         key=key,
         title=FAMILIES[Family(key)] if key != OWN else "Own metrics",
         lead=tuple(lead),
-        rest=tuple(m for m in seen if m not in lead),
+        rest=tuple(rest[fill:]),
         missing=tuple(m for m in metrics if not m.points),
         alerts=live,
     )

@@ -11,7 +11,8 @@ from rlvitals.contract.metrics import Family
 
 NAN, POS_INF, NEG_INF, MISSING = "NaN", "+Inf", "−Inf", "missing"
 
-_PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e4, "k"))
+_PREFIXES = ((1e12, 1e12, "T"), (1e9, 1e9, "G"), (1e6, 1e6, "M"), (1e4, 1e3, "k"))
+"""From this size on, divided by this, with this letter."""
 _UNITS = {
     "1": "",
     "nat": "nat",
@@ -21,8 +22,8 @@ _UNITS = {
     "{completion}": "completions",
     "{sequence}": "sequences",
     "{char}": "characters",
-    "{sequence}/1000": "per 1,000 tokens",
-    "{char}/1000": "per 1,000 tokens",
+    "{sequence}/1000": "/ 1k tokens",
+    "{char}/1000": "/ 1k tokens",
     "{value}": "values",
     "{record}": "records",
     "{error}": "errors",
@@ -58,9 +59,10 @@ def _finite(value: float) -> str:
     if size == 0:
         return "0"
     if size >= 1e15 or size < 1e-4:
-        return f"{value:.3g}"
-    for scale, prefix in _PREFIXES:
-        if size >= scale:
+        digits, power = f"{value:.2e}".split("e")
+        return f"{float(digits):g}e{int(power)}"
+    for least, scale, prefix in _PREFIXES:
+        if size >= least:
             return f"{value / scale:.4g}{prefix}"
     return f"{value:,.0f}" if size >= 1000 else f"{value:.4g}"
 

@@ -7,11 +7,11 @@ metric); `live` is the heart that appends what is new; `decide` and `acknowledge
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dash import MATCH, ALL, Dash, Input, Output, State, ctx, dcc, html, no_update
+from dash import ALL, MATCH, Dash, Input, Output, State, ctx, dcc, html, no_update
 from dash.exceptions import PreventUpdate
 
 from rlvitals.contract.alert import Alert, AlertState
@@ -139,14 +139,15 @@ class Snapshot:
         }
 
     def part(self, name: str) -> Component:
-        return {
+        makers: dict[str, Callable[[], Component]] = {
             "head": lambda: run_head(self.run),
             "decisions": self._decisions,
             "alerts": lambda: panel("Alerts", alert_list(self.alerts), count=self._count()),
             "actions": lambda: panel("Actions", command_list(self.commands)),
             "rules": lambda: panel("Rules", rule_list(self.rules)),
             "texts": lambda: panel("Recent completions", text_list(self.texts), count="worst first"),
-        }[name]()
+        }
+        return makers[name]()
 
     def _proposed(self) -> list[CommandView]:
         return [c for c in self.commands if c.state is CommandState.PROPOSED]
@@ -208,7 +209,7 @@ def register(app: Dash, api: Api) -> None:
 
 
 def _register_draw(app: Dash, api: Api) -> None:
-    @app.callback(  # type: ignore[untyped-decorator]
+    @app.callback(
         Output("families", "children"),
         Output("zoom", "children"),
         Output("pulse", "data"),
@@ -270,7 +271,7 @@ def _zoom_words(view: View) -> Component:
 
 
 def _register_live(app: Dash, api: Api) -> None:
-    @app.callback(  # type: ignore[untyped-decorator]
+    @app.callback(
         *(Output(f"run-{name}", "children") for name in PARTS),
         Output({"type": "chart", "metric": ALL}, "extendData"),
         Output({"type": "now", "metric": ALL}, "children"),
@@ -340,7 +341,8 @@ def _beat(
         return _answer(charts, redraw=redraw + 1, **parts)
     grown = {m: s for m, s in fresh.items() if s.step}
     last = max((s.step[-1] for s in grown.values()), default=pulse.last_step or 0)
-    extend = {m: _extend(fresh.get(m), m in pulse.enveloped, last) for m in charts} if grown else {}
+    firing = {a.metric for a in now.alerts if a.state is AlertState.FIRING}
+    extend = {m: _extend(fresh.get(m), m in pulse.enveloped, m in firing, last) for m in charts} if grown else {}
     after = replace(
         pulse,
         version=change.version,
@@ -362,9 +364,9 @@ def _needs_drawing(
     return last_step is not None and last_step - (pulse.drawn or 0) > max(LONGEST_TAIL, (pulse.drawn or 0) // 8)
 
 
-def _extend(series: SeriesView | None, enveloped: bool, last_step: int) -> list[Any]:
+def _extend(series: SeriesView | None, enveloped: bool, firing: bool, last_step: int) -> list[Any]:
     shown = series or SeriesView(run="", attempt="", metric="", bucket=1, step=(), value=())
-    return list(figures.extension(shown, enveloped=enveloped, last_step=last_step))
+    return list(figures.extension(shown, enveloped=enveloped, firing=firing, last_step=last_step))
 
 
 def _answer(
@@ -387,7 +389,7 @@ def _answer(
 
 
 def _register_deeds(app: Dash, api: Api) -> None:
-    @app.callback(  # type: ignore[untyped-decorator]
+    @app.callback(
         Output({"type": "verdict", "command": MATCH}, "children"),
         Input({"type": "approve", "command": MATCH}, "n_clicks"),
         Input({"type": "deny", "command": MATCH}, "n_clicks"),
@@ -407,7 +409,7 @@ def _register_deeds(app: Dash, api: Api) -> None:
         except ApiError as error:
             return notice(error.title, error.detail, tone="critical")
 
-    @app.callback(  # type: ignore[untyped-decorator]
+    @app.callback(
         Output({"type": "acknowledge", "alert": MATCH}, "children"),
         Input({"type": "acknowledge", "alert": MATCH}, "n_clicks"),
         prevent_initial_call=True,

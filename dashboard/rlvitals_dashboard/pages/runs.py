@@ -38,7 +38,7 @@ async def layout(api: Api, prefix: str) -> Component:
 
 
 def register(app: Dash, api: Api, prefix: str) -> None:
-    @app.callback(  # type: ignore[untyped-decorator]
+    @app.callback(
         Output("runs-list", "children"),
         Output("runs-summary", "children"),
         Output("runs-beat", "data"),
@@ -78,7 +78,9 @@ def _listing(runs: Sequence[RunView], prefix: str) -> Component:
         return _empty()
     ranked = sorted(runs, key=lambda r: r.last_seen_at, reverse=True)
     ranked.sort(key=lambda r: _WORST_FIRST.index(r.light))
-    return html.Div([run_columns(), *(run_row(run, f"{prefix}run/{run.id}") for run in ranked)], className="run-table")
+    return html.Div(
+        [run_columns(), *(run_row(run, f"{prefix}run/{run.id}") for run in ranked)], className="run-table"
+    )
 
 
 def _empty() -> Component:

@@ -1,0 +1,236 @@
+from __future__ import annotations
+
+import json
+import math
+from datetime import datetime, timezone
+from typing import Any
+
+import plotly.graph_objects as go
+import pytest
+from dash._utils import to_json
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rlvitals.contract.alert import Alert, AlertState, Severity
+from rlvitals.contract.codec import loads
+from rlvitals.contract.command import CommandKind, CommandState
+from rlvitals.contract.metrics import find
+from rlvitals.contract.view import CommandView, SeriesView
+from rlvitals_dashboard import figures
+from rlvitals_dashboard.figures import ACTIONS, EXTENT, FIRING, HIGH, LOW, NANS, NEG_INFS, POS_INFS, VALUE, Span
+from rlvitals_dashboard.theme import DARK, LIGHT
+
+NOW = datetime(2026, 3, 1, tzinfo=timezone.utc)
+SPAN = Span(first=0, last=99)
+
+
+def series(values: dict[int, float], metric: str = "gradient.norm", **other: Any) -> SeriesView:
+    kinds = {
+        "nan": tuple(s for s, v in values.items() if math.isnan(v)),
+        "pos_inf": tuple(s for s, v in values.items() if v == math.inf),
+        "neg_inf": tuple(s for s, v in values.items() if v == -math.inf),
+    }
+    base: dict[str, Any] = {"run": "r", "attempt": "a", "metric": metric, "bucket": 1}
+    return SeriesView(**base | kinds | {"step": tuple(values), "value": tuple(values.values())} | other)
+
+
+def chart(view: SeriesView, **other: Any) -> figures.Figure:
+    options: dict[str, Any] = {"theme": LIGHT, "span": SPAN}
+    figure = figures.chart(view, find(view.metric), **options | other)
+    go.Figure(figure)  # raises for a property that Plotly does not know
+    return figure
+
+
+def alert(**other: Any) -> Alert:
+    base: dict[str, Any] = {
+        "id": "a1",
+        "run": "r",
+        "attempt": "a",
+        "rule": "rule",
+        "severity": Severity.CRITICAL,
+        "state": AlertState.FIRING,
+        "since_step": 40,
+        "since_time": NOW,
+        "metric": "gradient.norm",
+        "threshold": 5.0,
+    }
+    return Alert(**base | other)
+
+
+def command(**other: Any) -> CommandView:
+    base: dict[str, Any] = {
+        "id": "c1",
+        "run": "r",
+        "kind": CommandKind.SET_KL_COEF,
+        "state": CommandState.APPLIED,
+        "created_at": NOW,
+        "expires_at": NOW,
+        "before": 0.8,
+        "after": 0.2,
+        "step": 50,
+    }
+    return CommandView(**base | other)
+
+
+def test_each_kind_of_nonfinite_value_is_its_own_mark_in_its_own_row() -> None:
+    figure = chart(series({0: 1.0, 1: math.nan, 2: math.inf, 3: -math.inf, 4: 2.0}))
+    rugs = {figure["data"][i]["name"]: figure["data"][i] for i in (NANS, POS_INFS, NEG_INFS)}
+    assert {name: rug["x"] for name, rug in rugs.items()} == {"NaN": [1], "+Inf": [2], "−Inf": [3]}
+    assert len({rug["marker"]["symbol"] for rug in rugs.values()}) == 3
+    assert len({rug["marker"]["color"] for rug in rugs.values()}) == 3
+    assert figure["layout"]["yaxis2"]["categoryarray"] == ["−Inf", "NaN", "+Inf"]
+
+
+def test_the_line_breaks_at_a_nonfinite_value_and_never_passes_through_zero() -> None:
+    line = chart(series({0: 1.0, 1: math.nan, 2: math.inf, 3: 2.0}))["data"][VALUE]
+    assert (line["x"], line["y"]) == ([0, 1, 2, 3], [1.0, None, None, 2.0])
+    assert line["connectgaps"] is False
+
+
+def test_a_missing_step_is_a_gap_and_no_point() -> None:
+    steps = [0, 1, 2, 3, 10, 11]
+    line = chart(series({s: float(s) for s in steps}))["data"][VALUE]
+    assert line["x"] == [0, 1, 2, 3, 4, 10, 11]
+    assert line["y"] == [0.0, 1.0, 2.0, 3.0, None, 10.0, 11.0]
+
+
+def test_a_run_that_logs_each_tenth_step_has_no_gaps() -> None:
+    line = chart(series(dict.fromkeys(range(0, 100, 10), 1.0)))["data"][VALUE]
+    assert None not in line["y"]
+
+
+def test_only_finite_numbers_reach_the_browser_as_coordinates() -> None:
+    figure = chart(series({0: math.nan, 1: math.inf, 2: 1.7e308, 3: -1.7e308}))
+    sent = loads(to_json(figure))
+    for trace in sent["data"]:
+        assert not any(x is None for x in trace["x"])
+    for index in (NANS, POS_INFS, NEG_INFS):
+        assert sent["data"][index]["y"] == [sent["data"][index]["name"]] * len(sent["data"][index]["x"])
+
+
+def test_a_series_of_nothing_but_nan_shows_marks_and_no_line() -> None:
+    figure = chart(series(dict.fromkeys(range(5), math.nan)))
+    assert figure["data"][NANS]["x"] == [0, 1, 2, 3, 4]
+    assert set(figure["data"][VALUE]["y"]) == {None}
+
+
+def test_an_empty_series_is_an_empty_chart_over_the_same_steps() -> None:
+    figure = chart(series({}))
+    assert figure["data"][VALUE]["x"] == []
+    assert figure["data"][EXTENT]["x"] == [0, 99]
+
+
+def test_a_single_point_is_seen() -> None:
+    assert "markers" in chart(series({7: 3.0}))["data"][VALUE]["mode"]
+
+
+def test_many_points_are_a_line_only() -> None:
+    assert chart(series({s: float(s) for s in range(300)}))["data"][VALUE]["mode"] == "lines"
+
+
+def test_huge_spikes_go_to_a_logarithmic_axis_that_says_so() -> None:
+    spiky = chart(series({s: 4e6 if s == 50 else 0.02 for s in range(100)}))
+    calm = chart(series({s: 0.02 + s / 1000 for s in range(100)}))
+    assert figures.is_log(spiky)
+    assert not figures.is_log(calm)
+
+
+def test_values_of_zero_or_below_keep_the_axis_linear() -> None:
+    assert not figures.is_log(chart(series({s: 4e6 if s == 50 else 0.0 for s in range(100)})))
+
+
+def test_a_bucketed_series_shows_its_least_and_greatest_values() -> None:
+    view = series({0: 1.0, 10: 2.0}, bucket=10, low=(0.5, None), high=(9.0, None))
+    data = chart(view)["data"]
+    assert (data[LOW]["y"], data[HIGH]["y"]) == ([0.5, None], [9.0, None])
+    assert data[HIGH]["fill"] == "tonexty"
+
+
+def test_a_raw_series_has_no_envelope() -> None:
+    assert chart(series({0: 1.0}))["data"][LOW]["x"] == []
+
+
+def test_a_firing_alert_is_a_band_to_the_last_step_with_its_threshold() -> None:
+    figure = chart(series({0: 1.0}), alerts=[alert()])
+    assert figure["data"][FIRING]["x"] == [40, 99]
+    dotted = [s for s in figure["layout"]["shapes"] if s["xref"] == "paper"]
+    assert [s["y0"] for s in dotted] == [5.0]
+
+
+def test_a_resolved_alert_is_a_band_until_its_recovery() -> None:
+    figure = chart(series({0: 1.0}), alerts=[alert(state=AlertState.RESOLVED, resolved_step=60)])
+    assert figure["data"][FIRING]["x"] == []
+    bands = [(s["x0"], s["x1"]) for s in figure["layout"]["shapes"] if s["type"] == "rect"]
+    assert bands == [(40, 60)]
+
+
+def test_alerts_of_other_metrics_leave_a_chart_alone() -> None:
+    figure = chart(series({0: 1.0}), alerts=[alert(metric="kl.k3")])
+    assert figure["layout"]["shapes"] == []
+
+
+@pytest.mark.parametrize("threshold", [math.nan, math.inf, -math.inf, None])
+def test_a_threshold_that_is_no_number_draws_no_line(threshold: float | None) -> None:
+    figure = chart(series({0: 1.0}), alerts=[alert(threshold=threshold)])
+    assert not [s for s in figure["layout"]["shapes"] if s["xref"] == "paper"]
+
+
+def test_the_severities_differ_by_dash_and_not_by_colour_alone() -> None:
+    dashes = set()
+    for severity in Severity:
+        shapes = chart(series({0: 1.0}), alerts=[alert(severity=severity)])["layout"]["shapes"]
+        dashes.add(next(s["line"]["dash"] for s in shapes if s["xref"] == "x"))
+    assert len(dashes) == 3
+
+
+def test_an_applied_command_is_marked_on_every_chart_with_before_and_after() -> None:
+    marks = chart(series({0: 1.0}), commands=[command()])["data"][ACTIONS]
+    assert marks["x"] == [50]
+    assert "0.8 → 0.2" in marks["text"][0]
+
+
+def test_a_command_that_was_not_applied_is_no_mark() -> None:
+    figure = chart(series({0: 1.0}), commands=[command(state=CommandState.PROPOSED, step=None)])
+    assert figure["data"][ACTIONS]["x"] == []
+
+
+def test_names_of_people_cannot_write_markup_into_a_chart() -> None:
+    marks = chart(series({0: 1.0}), commands=[command(decided_by='<a href="javascript:x">eve</a>')])["data"][
+        ACTIONS
+    ]
+    assert "<a" not in marks["text"][0]
+
+
+def test_a_zoomed_chart_keeps_to_the_chosen_steps() -> None:
+    axis = chart(series({0: 1.0}), span=Span(first=10, last=20, zoomed=True))["layout"]["xaxis"]
+    assert axis["range"] == [10, 20]
+
+
+def test_both_themes_draw_the_same_chart_in_other_colours() -> None:
+    view = series({0: 1.0, 1: math.nan})
+    light, dark = chart(view), chart(view, theme=DARK)
+    assert light["data"][VALUE]["y"] == dark["data"][VALUE]["y"]
+    assert light["data"][VALUE]["line"]["color"] != dark["data"][VALUE]["line"]["color"]
+
+
+def test_an_extension_goes_to_the_traces_that_the_figure_has() -> None:
+    data, indices = figures.extension(series({100: 1.0, 101: 2.0}), enveloped=True, firing=True, last_step=101)
+    assert indices == [FIRING, LOW, HIGH, VALUE, EXTENT]
+    assert data["x"][indices.index(VALUE)] == [100, 101]
+    assert data["x"][indices.index(FIRING)] == [101]
+
+
+def test_an_extension_without_points_still_moves_the_last_step() -> None:
+    data, indices = figures.extension(series({}), enveloped=False, firing=False, last_step=101)
+    assert (indices, data["x"]) == ([EXTENT], [[101]])
+
+
+@given(
+    st.dictionaries(st.integers(0, 10_000), st.floats(), max_size=40).map(lambda d: dict(sorted(d.items()))),
+)
+def test_any_series_draws_and_its_json_is_strict(values: dict[int, float]) -> None:
+    figure = figures.chart(series(values), find("gradient.norm"), theme=LIGHT, span=SPAN)
+    json.loads(to_json(figure), parse_constant=pytest.fail)
+    drawn = sum(y is not None for y in figure["data"][VALUE]["y"])
+    marked = sum(len(figure["data"][i]["x"]) for i in (NANS, POS_INFS, NEG_INFS))
+    assert drawn + marked == len(values)
