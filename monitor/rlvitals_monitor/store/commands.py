@@ -10,17 +10,18 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, func, insert, or_, select, update
-from sqlalchemy.sql import ColumnElement
+from sqlalchemy import Connection, Row, and_, insert, or_, select, update
 
 from rlvitals.contract import codec
-from rlvitals.contract.codec import DecodeError
 from rlvitals.contract.command import CommandKind, CommandState
 from rlvitals.contract.report import Phase, RunInfo
-from rlvitals.contract.view import AuditView, CommandView, Page
+from rlvitals.contract.view import AuditView, CommandView
 from rlvitals_monitor.store.numbers import from_micros, to_micros
 from rlvitals_monitor.store.tables import audit, commands, runs
 from rlvitals_monitor.store.words import storable
+
+Cursor = tuple[int, str]
+"""(time in microseconds, id) of the last row of a page."""
 
 HISTORY_LIMIT = 200
 WHO_LIMIT = 128
@@ -118,19 +119,28 @@ def overdue(conn: Connection, now: datetime, states: Iterable[CommandState]) -> 
     return tuple(_from_row(row) for row in rows)
 
 
-def page(conn: Connection, *, run: str | None, state: CommandState | None, cursor: str, limit: int) -> Page:
-    """Newest first."""
+def page(
+    conn: Connection,
+    *,
+    run: str | None = None,
+    state: CommandState | None = None,
+    after: Cursor | None = None,
+    limit: int = 50,
+) -> tuple[tuple[CommandView, ...], Cursor | None]:
+    """Newest first; the cursor leads to the next page and is None on the last."""
     query = select(commands).order_by(commands.c.created_at.desc(), commands.c.id.desc()).limit(limit + 1)
     if run is not None:
         query = query.where(commands.c.run == run)
     if state is not None:
         query = query.where(commands.c.state == state.value)
-    if cursor:
-        query = query.where(_after(cursor))
+    if after is not None:
+        at, key = after
+        query = query.where(
+            or_(commands.c.created_at < at, and_(commands.c.created_at == at, commands.c.id < key))
+        )
     rows = conn.execute(query).all()
-    last = rows[limit - 1] if len(rows) > limit else None
-    following = "" if last is None else f"{last.created_at}-{last.id}"
-    return Page(items=tuple(_from_row(row) for row in rows[:limit]), next=following)
+    more = (rows[limit - 1].created_at, rows[limit - 1].id) if len(rows) > limit else None
+    return tuple(_from_row(row) for row in rows[:limit]), more
 
 
 def append_audit(
@@ -153,33 +163,18 @@ def is_audited(conn: Connection, *, run: str, command: str) -> bool:
     return conn.scalar(found) is not None
 
 
-def audit_page(conn: Connection, *, run: str | None, cursor: str, limit: int) -> Page:
-    """Newest first."""
+def audit_page(
+    conn: Connection, *, run: str | None = None, after: int | None = None, limit: int = 50
+) -> tuple[tuple[AuditView, ...], int | None]:
+    """Newest first; the number leads to the next page and is None on the last."""
     query = select(audit).order_by(audit.c.number.desc()).limit(limit + 1)
     if run is not None:
         query = query.where(audit.c.run == run)
-    if cursor:
-        query = query.where(audit.c.number < _whole(cursor))
+    if after is not None:
+        query = query.where(audit.c.number < after)
     rows = conn.execute(query).all()
-    following = str(rows[limit - 1].number) if len(rows) > limit else ""
-    return Page(items=tuple(_audit_view(row) for row in rows[:limit]), next=following)
-
-
-def count_by_state(conn: Connection) -> dict[str, int]:
-    rows = conn.execute(select(commands.c.state, func.count()).group_by(commands.c.state)).all()
-    return {row[0]: row[1] for row in rows}
-
-
-def _after(cursor: str) -> ColumnElement[bool]:
-    created, _, command_id = cursor.partition("-")
-    at = _whole(created)
-    return or_(commands.c.created_at < at, and_(commands.c.created_at == at, commands.c.id < command_id))
-
-
-def _whole(cursor: str) -> int:
-    if not cursor.isascii() or not cursor.isdigit() or len(cursor) > 18:
-        raise DecodeError("cursor", "the `next` of an earlier page", cursor)
-    return int(cursor)
+    more = rows[limit - 1].number if len(rows) > limit else None
+    return tuple(_audit_view(row) for row in rows[:limit]), more
 
 
 def _to_row(command: CommandView) -> dict[str, Any]:

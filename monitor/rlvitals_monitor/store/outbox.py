@@ -21,12 +21,15 @@ from rlvitals.contract import codec
 from rlvitals.contract.alert import Alert, AlertState, Transition
 from rlvitals.contract.codec import DecodeError
 from rlvitals.contract.report import RunInfo
-from rlvitals.contract.view import DeliveryView, Page
+from rlvitals.contract.view import DeliveryView
 from rlvitals_monitor.store.numbers import from_micros, to_micros
 from rlvitals_monitor.store.tables import deliveries, meta, runs, transitions
 from rlvitals_monitor.store.words import storable
 
 ANSWER_LIMIT = 500
+
+Cursor = tuple[int, str]
+"""(time in microseconds, id) of the last row of a page."""
 
 
 class DeliveryState(str, Enum):
@@ -127,8 +130,10 @@ def standings(conn: Connection) -> dict[str, Standing]:
     return {name: Standing(answer=_last_answer(conn, name), **states) for name, states in by_channel.items()}
 
 
-def page(conn: Connection, *, run: str | None, cursor: str, limit: int) -> Page:
-    """Deliveries of a run (or of all), newest transition first."""
+def page(
+    conn: Connection, *, run: str | None = None, after: Cursor | None = None, limit: int = 50
+) -> tuple[tuple[DeliveryView, ...], Cursor | None]:
+    """Deliveries of a run (or of all), newest transition first; the cursor is None on the last page."""
     query = (
         select(deliveries, transitions.c.at)
         .join(transitions, transitions.c.id == deliveries.c.transition)
@@ -137,11 +142,12 @@ def page(conn: Connection, *, run: str | None, cursor: str, limit: int) -> Page:
     )
     if run is not None:
         query = query.where(transitions.c.run == run)
-    if cursor:
-        query = query.where(_after(cursor))
+    if after is not None:
+        at, key = after
+        query = query.where(or_(transitions.c.at < at, and_(transitions.c.at == at, deliveries.c.id < key)))
     rows = conn.execute(query).all()
-    following = f"{rows[limit - 1].at}-{rows[limit - 1].id}" if len(rows) > limit else ""
-    return Page(items=tuple(_view(row) for row in rows[:limit]), next=following)
+    more = (rows[limit - 1].at, rows[limit - 1].id) if len(rows) > limit else None
+    return tuple(_view(row) for row in rows[:limit]), more
 
 
 def _fresh(transition: str, channel: str, now: datetime) -> dict[str, Any]:
@@ -285,14 +291,6 @@ def _last_answer(conn: Connection, channel: str) -> str:
         .limit(1)
     )
     return conn.scalar(last) or ""
-
-
-def _after(cursor: str) -> ColumnElement[bool]:
-    text, _, key = cursor.partition("-")
-    if not text.isascii() or not text.isdigit() or len(text) > 18:
-        raise DecodeError("cursor", "the `next` of an earlier page", cursor)
-    at = int(text)
-    return or_(transitions.c.at < at, and_(transitions.c.at == at, deliveries.c.id < key))
 
 
 def _view(row: Row[Any]) -> DeliveryView:
