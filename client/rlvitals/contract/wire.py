@@ -47,7 +47,9 @@ def from_wire(wire: object) -> tuple[ReportBatch, tuple[Refusal, ...]]:
         raise DecodeError("protocol", f"protocol {PROTOCOL}", protocol)
     refused: list[Refusal] = []
     frame = decode(ReportBatch, {k: wire[k] for k in _PLAIN if k in wire and k not in _RECORDS})
-    records = {key: _records(kind, wire.get(key, []), key, refused) for key, kind in _RECORDS.items()}
+    records: dict[str, Any] = {
+        key: _records(kind, wire.get(key, []), key, refused) for key, kind in _RECORDS.items()
+    }
     names = decode(tuple[str, ...], wire.get("names", ()), "names")
     steps: list[StepReport] = []
     for line, row in enumerate(_rows(wire), start=1):

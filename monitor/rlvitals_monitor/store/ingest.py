@@ -7,12 +7,13 @@ corrects itself: the later value stands.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any, Protocol, TypeVar
 
-from sqlalchemy import Connection, case, update
+from sqlalchemy import Connection, case, select, update
 
 from rlvitals.contract.command import Outcome
 from rlvitals.contract.report import Event, EventKind, Phase, Refusal, ReportBatch
@@ -26,9 +27,8 @@ from rlvitals_monitor.store.tables import attempts, runs, writers
 class Stored:
     """What became of a batch.
 
-    ``stored`` and ``duplicates`` count records of every type; a refusal's ``line`` counts within the batch's own
-    tuple of steps, texts, histograms or events, from 1; ``outcomes`` are those not seen before; ``progressed``
-    says that there are steps to evaluate; ``phase`` is the run's after this batch.
+    ``stored`` and ``duplicates`` count records of every type; ``outcomes`` are those not seen before;
+    ``progressed`` says that there are steps to evaluate; ``phase`` is the run's after this batch.
     """
 
     run: str
@@ -53,30 +53,39 @@ R = TypeVar("R", bound=_Numbered)
 class _Sieve:
     """Parts what is new from what was stored before, and remembers how far the new goes."""
 
-    def __init__(self, stored_through: int) -> None:
+    def __init__(self, stored_through: int, lines: Mapping[int, int]) -> None:
         self.stored_through = self.through = stored_through
         self.duplicates = 0
+        self._lines = lines
 
     def fresh(self, records: Sequence[R]) -> list[tuple[int, R]]:
         """(line, record) of those not stored before, in the order of their seq."""
         kept: dict[int, tuple[int, R]] = {}
-        for line, record in enumerate(records, start=1):
+        for place, record in enumerate(records, start=1):
             if record.seq <= self.stored_through or record.seq in kept:
                 self.duplicates += 1
             else:
-                kept[record.seq] = (line, record)
+                kept[record.seq] = (self._lines.get(record.seq, place), record)
                 self.through = max(self.through, record.seq)
         return [kept[seq] for seq in sorted(kept)]
 
 
-def store_batch(connection: Connection, batch: ReportBatch, now: datetime, *, through: int = -1) -> Stored:
+def store_batch(
+    connection: Connection,
+    batch: ReportBatch,
+    now: datetime,
+    *,
+    through: int = -1,
+    lines: Mapping[int, int] = MappingProxyType({}),
+) -> Stored:
     """Stores what is new in ``batch``; raises `DecodeError` only where it cannot be filed at all.
 
     ``through``: the highest seq of records that could not even be read; they are passed over for good, since a
-    resend would not mend them.
+    resend would not mend them. ``lines``: seq → line in the sent document, for refusals; by default the place
+    in the batch's own tuple.
     """
     place = admit(connection, batch, now)
-    sieve = _Sieve(place.stored_through)
+    sieve = _Sieve(place.stored_through, lines)
     refused = list(place.refused)
     steps = points.plausible(sieve.fresh(batch.steps), refused)
     events = sieve.fresh(batch.events)
@@ -89,13 +98,13 @@ def store_batch(connection: Connection, batch: ReportBatch, now: datetime, *, th
         + len(outcomes)
     )
     reached = [report.step for _, report in steps]
-    stored_through = max(sieve.through, through)
-    _advance_writer(connection, place, stored_through, _reach(batch, reached), now)
+    covered = max(sieve.through, through)
+    _advance_writer(connection, place, covered, _reach(batch, reached), now)
     _advance_attempt(connection, place, reached)
     return Stored(
         run=place.run,
         attempt_number=place.attempt_number,
-        stored_through=stored_through,
+        stored_through=covered,
         stored=stored,
         duplicates=sieve.duplicates,
         refused=tuple(refused),
@@ -105,6 +114,17 @@ def store_batch(connection: Connection, batch: ReportBatch, now: datetime, *, th
     )
 
 
+def stored_through(connection: Connection, batch: ReportBatch) -> int:
+    """What the store has of the batch's writer, without storing anything; -1 for nothing."""
+    query = (
+        select(writers.c.stored_through)
+        .join(attempts, attempts.c.number == writers.c.attempt)
+        .where(attempts.c.run == batch.run.id, attempts.c.id == batch.attempt, writers.c.name == batch.writer)
+    )
+    known = connection.scalar(query)
+    return -1 if known is None else known
+
+
 def _reach(batch: ReportBatch, reached: Sequence[int]) -> int | None:
     """The step that the writer says it has come to."""
     told = None if batch.heartbeat is None else batch.heartbeat.last_step
@@ -112,11 +132,9 @@ def _reach(batch: ReportBatch, reached: Sequence[int]) -> int | None:
     return max(known, default=None)
 
 
-def _advance_writer(
-    connection: Connection, place: Place, stored_through: int, step: int | None, now: datetime
-) -> None:
+def _advance_writer(connection: Connection, place: Place, covered: int, step: int | None, now: datetime) -> None:
     at = to_micros(now)
-    changes: dict[str, Any] = {"stored_through": stored_through, "seen_at": at}
+    changes: dict[str, Any] = {"stored_through": covered, "seen_at": at}
     if step is not None:
         grown = writers.c.last_step.is_(None) | (writers.c.last_step < step)
         changes["last_step"] = case((grown, step), else_=writers.c.last_step)

@@ -73,7 +73,7 @@ def store_histograms(
     for line, histogram in lines:
         fault = _histogram_fault(histogram)
         if fault:
-            refused.append(Refusal(line=line, field=f"histograms[{line - 1}]", reason=fault))
+            refused.append(Refusal(line=line, field="histograms", reason=fault))
         else:
             good.append((line, histogram))
     numbers = _series(connection, place.attempt_number, [(line, h.metric) for line, h in good], refused)

@@ -68,8 +68,11 @@ def find_attempt(connection: Connection, run: str, attempt: str | None = None) -
 
 
 def last_step(connection: Connection, run: str) -> int | None:
-    """The newest attempt's last step; None when there is none yet, or no such run."""
-    return connection.scalar(select(runs.c.last_step).where(runs.c.id == run))
+    """The newest attempt's last step, None when there is none yet; raises `NotFound` for an unknown run."""
+    row = connection.execute(select(runs.c.last_step).where(runs.c.id == run)).one_or_none()
+    if row is None:
+        raise NotFound(f"there is no run {run!r}")
+    return None if row.last_step is None else int(row.last_step)
 
 
 def _views(connection: Connection, rows: Sequence[Row[Any]], now: datetime) -> list[RunView]:

@@ -33,7 +33,7 @@ def store_texts(
     for line, text in lines:
         fault = _text_fault(text)
         if fault:
-            refused.append(Refusal(line=line, field=f"texts[{line - 1}]", reason=fault))
+            refused.append(Refusal(line=line, field="texts", reason=fault))
         else:
             rows.append(_text_row(place.attempt_number, text))
     if rows:
@@ -50,7 +50,7 @@ def store_events(
         try:
             rows.append(_event_row(place.attempt_number, event))
         except ValueError as error:
-            refused.append(Refusal(line=line, field=f"events[{line - 1}]", reason=str(error)))
+            refused.append(Refusal(line=line, field="events", reason=str(error)))
     if rows:
         connection.execute(insert(events), rows)
     return len(rows)

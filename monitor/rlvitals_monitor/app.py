@@ -1,0 +1,104 @@
+"""Puts the service together: store, live, worker, guards, routers. Nothing happens before the app's start."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from importlib import import_module
+from importlib.metadata import version
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.concurrency import run_in_threadpool
+from fastapi.responses import Response
+
+from rlvitals_monitor import auth, collector, openapi
+from rlvitals_monitor.api import health, login, problems, runs, series
+from rlvitals_monitor.api.deps import utc_now
+from rlvitals_monitor.auth import BrowserGuard, Sessions
+from rlvitals_monitor.live import Live
+from rlvitals_monitor.logs import hide_tokens
+from rlvitals_monitor.settings import Settings
+from rlvitals_monitor.store.engine import Store
+from rlvitals_monitor.telemetry import Telemetry
+
+API = "/api"
+
+
+def create_app(settings: Settings, *, with_worker: bool = True) -> FastAPI:
+    """The service as one ASGI app; its lifespan migrates the database and runs the worker.
+
+    ``app.state`` has settings, store, live, telemetry, sessions, worker (None without one), and after the start
+    ``local_token``. The explicit 404 below ``/api`` keeps later catch-alls (the dashboard's) from answering there.
+    """
+    app = FastAPI(
+        title="RL Vitals",
+        version=version("rlvitals"),
+        description="The vital-signs monitor for RL post-training of language models.",
+        openapi_url="/api/openapi.json",
+        docs_url=None,
+        redoc_url=None,
+        lifespan=_lifespan(settings, with_worker),
+    )
+    settings.data_folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    app.state.settings = settings
+    app.state.store = Store(settings.store_url)
+    app.state.live = Live()
+    app.state.telemetry = Telemetry()
+    app.state.sessions = Sessions(auth.session_key(settings), settings.session_hours)
+    app.state.worker = None
+    app.add_middleware(BrowserGuard, hosts=settings.hosts)
+    problems.install(app)
+    openapi.install(app)
+    hide_tokens()
+    for router in (collector.router, runs.router, series.router, *_later_routers(), health.router, login.router):
+        app.include_router(router)
+    app.add_route(f"{API}/{{rest:path}}", _nothing_here, methods=_METHODS, include_in_schema=False)
+    return app
+
+
+_METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
+
+
+async def _nothing_here(request: Any) -> Response:
+    return problems.problem(404, f"there is nothing at {request.url.path[:200]}", kind="not-found")
+
+
+def _lifespan(settings: Settings, with_worker: bool) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        await run_in_threadpool(_start, app, settings, with_worker)
+        try:
+            yield
+        finally:
+            await run_in_threadpool(_stop, app)
+
+    return lifespan
+
+
+def _start(app: FastAPI, settings: Settings, with_worker: bool) -> None:
+    app.state.store.migrate()
+    app.state.local_token = auth.ensure_local_token(app.state.store, settings, utc_now())
+    if with_worker:
+        app.state.worker = _worker(app, settings)
+
+
+def _stop(app: FastAPI) -> None:
+    if app.state.worker is not None:
+        app.state.worker.stop()
+        app.state.worker = None
+    app.state.store.close()
+
+
+def _later_routers() -> list[Any]:
+    names = [f"rlvitals_monitor.api.{name}" for name in ("alerts", "rules", "commands", "channels")]
+    return [import_module(name).router for name in names if importlib.util.find_spec(name) is not None]
+
+
+def _worker(app: FastAPI, settings: Settings) -> Any:
+    if importlib.util.find_spec("rlvitals_monitor.worker") is None:
+        return None
+    worker = import_module("rlvitals_monitor.worker").Worker(app.state.store, live=app.state.live)
+    worker.start()
+    return worker

@@ -1,0 +1,195 @@
+"""Takes reports in: bounded, parsed off the event loop, stored in one transaction, answered after its commit."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Protocol
+
+from anyio import CapacityLimiter, to_thread
+from fastapi import APIRouter, Request
+from sqlalchemy import Connection
+from sqlalchemy.exc import SQLAlchemyError
+
+from rlvitals.contract.command import Command, Outcome
+from rlvitals.contract.report import (
+    PAUSED_HEARTBEAT_S,
+    RECEIPT_HEARTBEAT_S,
+    Phase,
+    Receipt,
+    Refusal,
+    ReportBatch,
+)
+from rlvitals_monitor.api.deps import ContractResponse, Ingester, NowDep
+from rlvitals_monitor.auth import Principal
+from rlvitals_monitor.control import mailbox
+from rlvitals_monitor.document import JSON, NDJSON, REFUSALS_MAX, Document, read_columns, read_lines, unpack
+from rlvitals_monitor.errors import Forbidden, ServiceError, TooLarge, WrongMediaType
+from rlvitals_monitor.settings import Settings
+from rlvitals_monitor.store.engine import Store
+from rlvitals_monitor.store.ingest import Stored, store_batch, stored_through
+
+PARSERS = 8
+"""Bodies that are unpacked and stored at once; each may take `Settings.max_decoded_bytes` many times over."""
+
+router = APIRouter(prefix="/api/v1", tags=["reports"])
+
+
+class Wakes(Protocol):
+    """Whoever evaluates a run after it got new steps."""
+
+    def wake(self, run: str) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Envelope:
+    """A body and what its request's head says of it."""
+
+    body: bytes
+    media_type: str
+    encoding: str
+    query: dict[str, str]
+
+
+@router.post(
+    "/reports",
+    response_model=Receipt,
+    summary="Store a batch of reports",
+    openapi_extra={
+        "requestBody": {
+            "required": True,
+            "description": "Column JSON (may be gzipped), or one JSON object a line with run, attempt, writer and "
+            "project in the query.",
+            "content": {JSON: {"schema": {"type": "object"}}, NDJSON: {"schema": {"type": "string"}}},
+        }
+    },
+)
+async def post_reports(request: Request, who: Ingester, now: NowDep) -> ContractResponse:
+    state = request.app.state
+    began = time.perf_counter()
+    try:
+        envelope = await _envelope(request, state.settings.max_body_bytes)
+        receipt = await to_thread.run_sync(_collect, state, who, envelope, now, limiter=_limiter(state))
+    except ServiceError as error:
+        state.telemetry.batches.labels(error.kind).inc()
+        raise
+    state.telemetry.batches.labels("stored").inc()
+    state.telemetry.bytes.inc(len(envelope.body))
+    state.telemetry.ingest_s.labels("all").observe(time.perf_counter() - began)
+    return ContractResponse(receipt)
+
+
+def _limiter(state: Any) -> CapacityLimiter:
+    if not hasattr(state, "ingest_limiter"):
+        state.ingest_limiter = CapacityLimiter(PARSERS)
+    limiter: CapacityLimiter = state.ingest_limiter
+    return limiter
+
+
+async def _envelope(request: Request, limit: int) -> Envelope:
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media_type not in (JSON, NDJSON):
+        raise WrongMediaType(f"expected {JSON} or {NDJSON}, got {media_type[:80]!r}")
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > limit:
+            raise TooLarge(f"expected at most {limit} bytes")
+    return Envelope(
+        body=bytes(body),
+        media_type=media_type,
+        encoding=request.headers.get("content-encoding", "").strip().lower(),
+        query=dict(request.query_params),
+    )
+
+
+def _collect(state: Any, who: Principal, envelope: Envelope, now: datetime) -> Receipt:
+    """One batch from bytes to receipt; runs in a worker thread."""
+    document = read(envelope, state.settings)
+    if not who.may_ingest(document.batch.run.project):
+        raise Forbidden(f"{who.name!r} may not report to project {document.batch.run.project!r}")
+    began = time.perf_counter()
+    receipt, stored = collect(state.store, document, now)
+    state.telemetry.ingest_s.labels("store").observe(time.perf_counter() - began)
+    if stored is not None:
+        _tell(state, document, stored, now)
+    return receipt
+
+
+def read(envelope: Envelope, settings: Settings) -> Document:
+    """The document in an envelope; raises `TooLarge`, `BadRequest` or `DecodeError` for the whole of it."""
+    body = unpack(envelope.body, envelope.encoding, settings.max_decoded_bytes)
+    if envelope.media_type == NDJSON:
+        return read_lines(body, envelope.query, settings.max_lines)
+    return read_columns(body, settings.max_lines)
+
+
+def collect(store: Store, document: Document, now: datetime) -> tuple[Receipt, Stored | None]:
+    """Stores a document in one transaction and answers after its commit.
+
+    A client that talks to another epoch of the store gets only told so (None): it begins again from there.
+    """
+    batch = document.batch
+    with store.begin() as connection:
+        epoch = store.epoch(connection)
+        if batch.epoch not in ("", epoch):
+            return Receipt(epoch=epoch, stored_through=max(0, stored_through(connection, batch))), None
+        stored = store_batch(connection, batch, now, through=document.through, lines=document.lines)
+        unheard = _record_outcomes(connection, batch, stored.outcomes, document.lines, now)
+        commands = _pending(connection, batch.run.id, now)
+    refused = (*document.refused, *stored.refused, *unheard)
+    paused = stored.phase == Phase.PAUSED.value
+    receipt = Receipt(
+        epoch=epoch,
+        stored_through=max(0, stored.stored_through),
+        stored=stored.stored,
+        duplicates=stored.duplicates,
+        refused=refused[:REFUSALS_MAX],
+        commands=commands,
+        heartbeat_s=PAUSED_HEARTBEAT_S if paused else RECEIPT_HEARTBEAT_S,
+    )
+    return receipt, replace(stored, refused=refused)
+
+
+def _record_outcomes(
+    connection: Connection,
+    batch: ReportBatch,
+    outcomes: tuple[Outcome, ...],
+    lines: Any,
+    now: datetime,
+) -> tuple[Refusal, ...]:
+    """Each in its own savepoint: an outcome that cannot be recorded costs no report."""
+    refused = []
+    for outcome in outcomes:
+        try:
+            with connection.begin_nested():
+                mailbox.record_outcome(connection, batch.run.id, outcome, now)
+        except (ServiceError, ValueError, SQLAlchemyError) as error:
+            line = lines.get(outcome.seq, 1)
+            refused.append(
+                Refusal(line=line, field="outcomes", reason=f"cannot be recorded: {type(error).__name__}")
+            )
+    return tuple(refused)
+
+
+def _pending(connection: Connection, run: str, now: datetime) -> tuple[Command, ...]:
+    try:
+        with connection.begin_nested():
+            return mailbox.pending_for(connection, run, now)
+    except (ServiceError, ValueError, SQLAlchemyError):
+        # Reports are worth more than commands, which stay pending for the next receipt.
+        return ()
+
+
+def _tell(state: Any, document: Document, stored: Stored, now: datetime) -> None:
+    telemetry = state.telemetry
+    telemetry.records.labels("stored").inc(stored.stored)
+    telemetry.records.labels("duplicate").inc(stored.duplicates)
+    telemetry.records.labels("refused").inc(len(stored.refused))
+    if stored.progressed:
+        newest = max(step.time_s for step in document.batch.steps)
+        telemetry.lag_s.set(max(0.0, now.timestamp() - newest))
+        if state.worker is not None:
+            state.worker.wake(stored.run)
+    state.live.publish(stored.run)
