@@ -34,8 +34,8 @@ class Seen(NamedTuple):
 class RuleMemory:
     """What a rule keeps between steps.
 
-    ``recent`` are the last n - 1 observed steps, from the first of them that held. ``open`` says that an alert of this name is pending or firing:
-    then baselines are frozen. The engine sets it.
+    ``recent`` are the last n - 1 observed steps, from the first of them that held. ``open`` says that an alert of
+    this name is pending or firing: then baselines are frozen. The engine sets it.
     """
 
     fingerprint: str = ""

@@ -16,6 +16,9 @@ from rlvitals_monitor.rules.value import Number, Unknown
 
 Json = Mapping[str, object]
 
+BEFORE_ALL = -(2**63)
+"""The step of a window that has not seen any."""
+
 Statistic = Callable[[Sequence[float], Sequence[int]], float]
 """From the last n values and their steps to one number; NaN where it has none."""
 
@@ -31,7 +34,7 @@ class Window:
     def __init__(self, depth: Mapping[str, int], config: Json | None = None) -> None:
         self.depth = dict(depth)
         self.config: Json = config or {}
-        self.step = -1
+        self.step = BEFORE_ALL
         self.time: datetime | None = None
         self.values: Mapping[str, float] = {}
         self.observed = 0
@@ -78,13 +81,15 @@ class Window:
         rings = {name: [list(steps), list(ring)] for name, (steps, ring) in self._rings.items() if ring}
         return {"step": self.step, "observed": self.observed, "seen": sorted(self.seen), "rings": rings}
 
-    def restore(self, step: int, observed: int, seen: Iterable[str], rings: Mapping[str, object]) -> None:
+    def restore(
+        self, step: int, observed: int, seen: Iterable[str], rings: Mapping[str, tuple[list[int], list[float]]]
+    ) -> None:
         """The inverse of `dump`, after the codec; metrics that no rule looks at any more are dropped."""
         self.step, self.observed, self.seen = step, observed, set(seen)
-        for name, kept in rings.items():
-            if name in self._rings and isinstance(kept, Sequence):
-                self._rings[name][0].extend(kept[0])
-                self._rings[name][1].extend(kept[1])
+        for name, (steps, values) in rings.items():
+            if name in self._rings:
+                self._rings[name][0].extend(steps)
+                self._rings[name][1].extend(values)
 
 
 def mean(values: Sequence[float], steps: Sequence[int]) -> float:

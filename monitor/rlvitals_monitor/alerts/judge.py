@@ -1,0 +1,176 @@
+"""One step of one attempt, all rules: verdicts, new standings, and what changed. Pure but for the memory given.
+
+The live engine, back-tests and rule tests all come through here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import groupby
+
+from rlvitals.contract.alert import AlertState, Proposal, Truth
+from rlvitals.contract.command import ARGUMENT_KINDS
+from rlvitals_monitor.alerts.memory import AttemptMemory, Verdict
+from rlvitals_monitor.alerts.state import INACTIVE, Change, Standing, advance, withdraw
+from rlvitals_monitor.rules.evaluate import Evaluation, evaluate, learn, read
+from rlvitals_monitor.rules.rule import Rule
+
+log = logging.getLogger(__name__)
+
+WITHDRAWN = Evaluation(Truth.UNKNOWN, "not judged")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """One change of one rule's alert at one step. ``rule`` is None where the rule is gone."""
+
+    key: str
+    rule: Rule | None
+    change: Change
+    opened_step: int
+    since_step: int
+    since_time: datetime
+    step: int
+    time: datetime
+    evaluation: Evaluation
+    proposal: Proposal | None = None
+
+
+def judge_step(
+    rules: Sequence[Rule], memory: AttemptMemory, step: int, time: datetime, values: Mapping[str, float]
+) -> list[Judgement]:
+    """Moves ``memory`` past one step, which must be later than the last. ``rules`` are in `order`."""
+    memory.window.push(step, time, values)
+    found = list(_withdraw_orphans(memory, step, time)) if memory.orphans else []
+    for _, twins in groupby(rules, key=_alert):
+        found += _judge_alert(tuple(twins), memory, step, time)
+    return [_with_proposal(judgement, memory) for judgement in found]
+
+
+def order(rules: Sequence[Rule]) -> tuple[Rule, ...]:
+    """By alert, the strongest first: it decides whether its twins may begin."""
+    return tuple(sorted(rules, key=lambda rule: (rule.alert, -rule.severity.rank)))
+
+
+def note_verdicts(rules: Sequence[Rule], memory: AttemptMemory) -> None:
+    """Keeps what people see of each rule; once a batch of steps is enough."""
+    for rule in rules:
+        evaluation = memory.evaluations.get(rule.key)
+        if evaluation is not None:
+            memory.verdicts[rule.key] = _verdict(rule, memory, evaluation)
+
+
+def withdraw_all(
+    memory: AttemptMemory, rules: Sequence[Rule], reason: str, step: int, at: datetime
+) -> list[Judgement]:
+    """Ends every open alert of an attempt that is over because a newer one began."""
+    known = {rule.key: rule for rule in rules}
+    found: list[Judgement] = []
+    for key, standing in {**memory.standings, **memory.orphans}.items():
+        after, change = withdraw(standing, reason)
+        memory.standings[key] = after
+        if change is not None:
+            found.append(_judgement(key, known.get(key), change, standing, step, at, WITHDRAWN))
+    memory.orphans.clear()
+    return found
+
+
+def alert_id(run: str, attempt: str, key: str, opened_step: int) -> str:
+    """The same alert has the same id, whoever judges it and however often."""
+    return _digest(run, attempt, key, str(opened_step))
+
+
+def transition_id(alert: str, after: AlertState, step: int) -> str:
+    return _digest(alert, after.value, str(step))
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256("\x00".join(parts).encode()).hexdigest()[:32]
+
+
+def _alert(rule: Rule) -> str:
+    return rule.alert
+
+
+def _judge_alert(twins: tuple[Rule, ...], memory: AttemptMemory, step: int, time: datetime) -> Iterator[Judgement]:
+    inhibited = is_open = False
+    for rule in twins:
+        key = rule.key
+        evaluation = memory.evaluations[key] = _evaluate(rule, memory)
+        before = memory.standings.get(key, INACTIVE)
+        after, change = advance(before, evaluation, rule, step, time, inhibited=inhibited)
+        if after is not before:
+            memory.standings[key] = after
+        if change is not None:
+            if change.after is AlertState.RESOLVED:
+                memory.rules[key].recent.clear()
+            yield _judgement(key, rule, change, after if after.is_open else before, step, time, evaluation)
+        is_open = is_open or after.is_open
+        inhibited = inhibited or after.state is AlertState.FIRING
+    for rule in twins:
+        kept = memory.rules[rule.key]
+        kept.open = is_open
+        learn(rule, memory.window, kept, memory.evaluations[rule.key])
+
+
+def _evaluate(rule: Rule, memory: AttemptMemory) -> Evaluation:
+    try:
+        return evaluate(rule, memory.window, memory.rules[rule.key])
+    except Exception as error:  # a fault in one rule must not silence the others
+        log.exception("rule %s failed at step %s", rule.key, memory.window.step)
+        return Evaluation(Truth.UNKNOWN, f"the rule failed: {type(error).__name__}: {error}")
+
+
+def _withdraw_orphans(memory: AttemptMemory, step: int, time: datetime) -> Iterator[Judgement]:
+    for key, standing in memory.orphans.items():
+        _, change = withdraw(standing, "the rule was removed")
+        if change is not None:
+            yield _judgement(key, None, change, standing, step, time, WITHDRAWN)
+    memory.orphans.clear()
+
+
+def _judgement(
+    key: str,
+    rule: Rule | None,
+    change: Change,
+    standing: Standing,
+    step: int,
+    time: datetime,
+    evaluation: Evaluation,
+) -> Judgement:
+    return Judgement(
+        key=key,
+        rule=rule,
+        change=change,
+        opened_step=standing.opened_step,
+        since_step=standing.since_step,
+        since_time=standing.since_time or time,
+        step=step,
+        time=time,
+        evaluation=evaluation,
+    )
+
+
+def _with_proposal(judgement: Judgement, memory: AttemptMemory) -> Judgement:
+    """Adds the rule's action where the alert begins to fire and nothing forbids it."""
+    rule = judgement.rule
+    if judgement.change.after is not AlertState.FIRING or rule is None or rule.action is None:
+        return judgement
+    firing = {key.partition("/")[0] for key, s in memory.standings.items() if s.state is AlertState.FIRING}
+    if firing.intersection(rule.action.unless):
+        return judgement
+    argument = judgement.evaluation.argument
+    if rule.action.command in ARGUMENT_KINDS and argument is None:
+        return judgement
+    return replace(judgement, proposal=Proposal(kind=rule.action.command, argument=argument))
+
+
+def _verdict(rule: Rule, memory: AttemptMemory, evaluation: Evaluation) -> Verdict:
+    value, threshold = evaluation.value, evaluation.threshold
+    if evaluation.truth is Truth.INACTIVE:
+        _, value, threshold = read(rule, memory.window, memory.rules[rule.key])
+    return Verdict(truth=evaluation.truth, reason=evaluation.reason, value=value, threshold=threshold)

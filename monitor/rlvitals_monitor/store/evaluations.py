@@ -1,0 +1,79 @@
+"""The persisted cursor of judging: which attempts have new steps, how far each is, what the rules remember."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, or_, select
+from sqlalchemy.dialects import postgresql, sqlite
+
+from rlvitals.contract.report import Json
+from rlvitals_monitor.store.tables import attempts, evaluations, runs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """The attempt that is judged."""
+
+    number: int
+    attempt: str
+    run: str
+    config: Json
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """All steps up to ``step`` have been judged; ``memory`` is what the rules knew after it."""
+
+    step: int
+    memory: Json
+
+
+def lock_subject(connection: Connection, attempt_number: int) -> Subject | None:
+    """The attempt, with its run's row locked until the end of the transaction: one judge at a time (PostgreSQL;
+    SQLite has one writer anyway). None where there is no such attempt.
+    """
+    row = connection.execute(
+        select(attempts.c.number, attempts.c.id, attempts.c.run, runs.c.config)
+        .join(runs, runs.c.id == attempts.c.run)
+        .where(attempts.c.number == attempt_number)
+        .with_for_update(of=runs)
+    ).one_or_none()
+    if row is None:
+        return None
+    return Subject(number=row.number, attempt=row.id, run=row.run, config=dict(row.config))
+
+
+def behind(connection: Connection, limit: int) -> list[tuple[int, str]]:
+    """(attempt number, run) of at most ``limit`` attempts with steps that have not been judged, oldest first."""
+    rows = connection.execute(
+        select(attempts.c.number, attempts.c.run)
+        .outerjoin(evaluations, evaluations.c.attempt == attempts.c.number)
+        .where(
+            attempts.c.last_step.is_not(None),
+            or_(evaluations.c.step.is_(None), evaluations.c.step < attempts.c.last_step),
+        )
+        .order_by(attempts.c.number)
+        .limit(limit)
+    )
+    return [(row.number, row.run) for row in rows]
+
+
+def find(connection: Connection, attempt_number: int) -> Kept | None:
+    row = connection.execute(select(evaluations).where(evaluations.c.attempt == attempt_number)).one_or_none()
+    return None if row is None else Kept(step=row.step, memory=row.memory)
+
+
+def cursor(connection: Connection, attempt_number: int) -> int | None:
+    """The last judged step, without reading the memory."""
+    return connection.scalar(select(evaluations.c.step).where(evaluations.c.attempt == attempt_number))
+
+
+def keep(connection: Connection, attempt_number: int, step: int, memory: Mapping[str, object]) -> None:
+    """Moves the cursor; the caller holds the run's lock."""
+    insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
+    row = {"attempt": attempt_number, "step": step, "memory": dict(memory)}
+    statement = insert(evaluations).values(row)
+    changed = {"step": statement.excluded.step, "memory": statement.excluded.memory}
+    connection.execute(statement.on_conflict_do_update(index_elements=["attempt"], set_=changed))

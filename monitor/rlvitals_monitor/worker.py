@@ -1,0 +1,183 @@
+"""The service's one background loop: judge new steps, pass transitions on, expire what nobody decided.
+
+Every piece of work is its own transaction, and a piece that fails is logged and left for later: a run whose data
+cannot be judged stops neither the others nor the loop. Several processes may run a worker on one database.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime, timedelta, timezone
+
+from sqlalchemy import Connection
+
+from rlvitals.contract.alert import AlertState, Transition
+from rlvitals_monitor.alerts.engine import STEPS_A_CALL, Cache, advance
+from rlvitals_monitor.control import mailbox
+from rlvitals_monitor.control.bounds import Limits
+from rlvitals_monitor.control.policy import Policies
+from rlvitals_monitor.live import Live
+from rlvitals_monitor.notify import dispatch
+from rlvitals_monitor.notify.channel import Channels
+from rlvitals_monitor.rules.loader import load_rules
+from rlvitals_monitor.rules.rule import Rule
+from rlvitals_monitor.store import alerts, evaluations
+from rlvitals_monitor.store.engine import Store
+
+TICK_S = 1.0
+"""How often an idle worker looks for work that other processes left."""
+ATTEMPTS_A_TICK = 64
+ROUTED_A_ROUND = 200
+ROUNDS_A_TICK = 20
+"""Most batches of steps of one attempt in one tick, so that a long backlog does not starve the others."""
+NEWS_FOR = timedelta(hours=24)
+"""A transition older than this (a journal that was sent late) is recorded but announced to nobody."""
+REST_AFTER_FAILURE = timedelta(seconds=30)
+"""How long an attempt that could not be judged is left alone."""
+
+log = logging.getLogger(__name__)
+
+
+class Worker:
+    """``start`` it once, ``wake`` it after each commit of steps, ``stop`` it at the end; or just call ``tick``.
+
+    ``told`` is called when transitions were routed to channels, so that whoever delivers looks at once.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        rules: Sequence[Rule] | None = None,
+        channels: Channels | None = None,
+        policies: Policies | None = None,
+        limits: Limits | None = None,
+        live: Live | None = None,
+        told: Callable[[], None] = lambda: None,
+        clock: Callable[[], datetime] = lambda: datetime.now(timezone.utc),
+    ) -> None:
+        self._store, self._live, self._told, self._clock = store, live, told, clock
+        self.rules = tuple(load_rules() if rules is None else rules)
+        self._channels = channels or Channels()
+        self._policies, self._limits = policies or Policies(), limits or Limits()
+        self._cache = Cache()
+        self._resting: dict[int, datetime] = {}
+        self._turn = threading.Condition()
+        self._woken = False
+        self._stopping = False
+        self._thread: threading.Thread | None = None
+        self.failures = 0
+
+    def start(self) -> None:
+        self._thread = threading.Thread(target=self._run, name="rlvitals-worker", daemon=True)
+        self._thread.start()
+
+    def wake(self, run: str = "") -> None:
+        """Never blocks for long and never fails: the loop itself finds out which runs have new steps."""
+        with self._turn:
+            self._woken = True
+            self._turn.notify_all()
+
+    def stop(self, timeout_s: float = 10.0) -> None:
+        """Lets the piece of work at hand end. Safe to call twice, or without a start."""
+        with self._turn:
+            self._stopping = True
+            self._turn.notify_all()
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join(timeout_s)
+
+    def tick(self, now: datetime) -> int:
+        """One round of all work; how many transitions were recorded."""
+        recorded = sum(self._judge_safely(number, run, now) for number, run in self._behind(now))
+        self._guarded("routing", lambda: self._route(now))
+        self._guarded("expiring", lambda: self._expire(now))
+        return recorded
+
+    def _run(self) -> None:
+        while True:
+            with self._turn:
+                self._turn.wait_for(lambda: self._stopping or self._woken, TICK_S)
+                if self._stopping:
+                    return
+                self._woken = False
+            self.tick(self._clock())
+
+    def _behind(self, now: datetime) -> list[tuple[int, str]]:
+        self._resting = {number: until for number, until in self._resting.items() if until > now}
+        found: list[tuple[int, str]] = []
+
+        def look() -> None:
+            with self._store.read() as connection:
+                found.extend(evaluations.behind(connection, ATTEMPTS_A_TICK + len(self._resting)))
+
+        self._guarded("looking for new steps", look)
+        return [(number, run) for number, run in found if number not in self._resting]
+
+    def _judge_safely(self, number: int, run: str, now: datetime) -> int:
+        recorded: list[Transition] = []
+        if not self._guarded(f"judging run {run}", lambda: self._judge(number, now, recorded)):
+            self._cache.forget(number)
+            self._resting[number] = now + REST_AFTER_FAILURE
+        if recorded and self._live is not None:
+            self._live.publish(run)
+        return len(recorded)
+
+    def _judge(self, number: int, now: datetime, recorded: list[Transition]) -> None:
+        for _ in range(ROUNDS_A_TICK):
+            with self._store.begin() as connection:
+                advanced = advance(connection, number, self.rules, now, cache=self._cache)
+            recorded += advanced.transitions
+            if advanced.steps < STEPS_A_CALL:
+                return
+
+    def _route(self, now: datetime) -> None:
+        for _ in range(ROUNDS_A_TICK):
+            runs: dict[str, None] = {}
+            with self._store.begin() as connection:
+                waiting = alerts.unrouted(connection, ROUTED_A_ROUND)
+                for transition in waiting:
+                    if self._pass_on(connection, transition, now):
+                        runs[transition.alert.run] = None
+                alerts.mark_routed(connection, [transition.id for transition in waiting])
+            self._tell(runs)
+            if len(waiting) < ROUTED_A_ROUND:
+                return
+
+    def _pass_on(self, connection: Connection, transition: Transition, now: datetime) -> bool:
+        """Deliveries and a command for one transition, or for none of it: a fault in one holds up no other."""
+        if now - transition.at > NEWS_FOR:
+            return False
+
+        def both() -> None:
+            with connection.begin_nested():
+                dispatch.route(connection, transition, self._channels, now)
+                if transition.after is AlertState.FIRING and transition.alert.proposal is not None:
+                    mailbox.propose(connection, transition, self._policies, now, self._limits)
+
+        return self._guarded(f"routing {transition.id}", both)
+
+    def _expire(self, now: datetime) -> None:
+        with self._store.begin() as connection:
+            runs = mailbox.expire(connection, now)
+        if self._live is not None:
+            for run in runs:
+                self._live.publish(run)
+
+    def _tell(self, runs: Iterable[str]) -> None:
+        known = list(runs)
+        if self._live is not None:
+            for run in known:
+                self._live.publish(run)
+        if known:
+            self._told()
+
+    def _guarded(self, what: str, work: Callable[[], None]) -> bool:
+        try:
+            work()
+        except Exception:  # the worker's one edge: nothing may end the loop
+            self.failures += 1
+            log.exception("%s failed and will be tried again", what)
+            return False
+        return True
