@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from rlvitals.probes.arrays import Floats, floats
-from rlvitals.probes.reduction import Reduction, per_token, row_blocks, stack
+from rlvitals.probes.reduction import Reduction, Workspace, on_host, per_token, row_blocks, stack
 from rlvitals.probes.tally import Tally
 
 ROW_MEAN = ("grpo", "sapo")
@@ -78,16 +78,27 @@ def measure_policy_pull(
     ``logp``, ``old``, ``mask`` (B, T); ``advantages`` (B,) or (B, T); ``weight`` broadcasts to (B, T). Without
     ``old`` the ratio r is 1 (the trainer's old log-probs *are* the current ones). Non-finite terms are left out.
     """
-    policy, pulls = logp.detach(), per_token(advantages).detach().expand(logp.shape)
-    weights = per_token(weight).detach().expand(logp.shape)
+    pulls, weights, space = (
+        per_token(advantages).detach(),
+        per_token(weight).detach(),
+        Workspace(logp, torch.float64),
+    )
     rows = []
     for block in row_blocks(logp):
-        pull = pulls[block].double() * weights[block]
-        if old is not None:
-            pull *= (policy[block].double() - old[block].detach().double()).exp_()
-        # +Inf * 0 and NaN both mean: this token's pull is not known
-        pull.masked_fill_((mask[block] == 0) | pull.isnan() | policy[block].isnan(), 0.0)
-        rows.append((pull * pull).sum())
+        (pull,) = space.of(block)
+        unused = mask[block] == 0
+        if old is None:
+            pull.fill_(1.0).masked_fill_(~logp.detach()[block].isfinite(), 0.0)
+        else:
+            pull.copy_(logp.detach()[block]).sub_(old.detach()[block]).exp_()
+        pull.mul_(pulls[block]).mul_(weights[block] if weights.shape[0] > 1 else weights)
+        flat = pull.masked_fill_(unused, 0.0).view(-1)
+        total = flat.dot(flat)
+        if not on_host(total) or math.isnan(total.item()):
+            # NaN, also from 0 * inf, means that this token's pull is not known
+            flat.masked_fill_(flat.isnan(), 0.0)
+            total = flat.dot(flat)
+        rows.append(total)
     return Reduction(parts=(stack(rows) if rows else logp.new_zeros(0, dtype=torch.float64),), build=_policy_pull)
 
 

@@ -16,15 +16,28 @@ exp(d) may overflow to +Inf: that is the metric's true value and is reported wit
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 
 import torch
 from torch import Tensor
 
+from rlvitals.contract.report import Extreme
 from rlvitals.probes.arrays import Floats
 from rlvitals.probes.id_sums import IdSums
-from rlvitals.probes.reduction import IdTable, Place, Reduction, at, per_token, row_blocks, stack
+from rlvitals.probes.reduction import (
+    IdTable,
+    Peaks,
+    Place,
+    Reduction,
+    Workspace,
+    difference_into,
+    per_token,
+    row_blocks,
+    span,
+    stack,
+)
 from rlvitals.probes.tally import Tally
 
 ESTIMATORS = ("k1", "k2", "k3")
@@ -42,8 +55,7 @@ METRICS = (
     "kl.grad_top_id_share",
     "kl.pull_ratio",
 )
-_SUMS = ("kl.k1", "kl.k2", "kl.k3", "kl.capped", "kl.grad_sq", "kl.pull_sq")
-_WIDTH = len(_SUMS) + 5
+_STATS = ("kl.tokens", "kl.clamped", "kl.k1", "kl.k2", "kl.k3", "kl.capped", "kl.grad_sq", "kl.pull_sq")
 
 
 def tally_kl(
@@ -93,75 +105,95 @@ def measure_kl(
     """
     if estimator not in ESTIMATORS:
         raise ValueError(f"estimator: expected one of {', '.join(ESTIMATORS)}, got {estimator!r}")
-    policy, reference, weights = logp.detach(), ref.detach(), per_token(weight).detach().expand(logp.shape)
+    policy, reference, weights = logp.detach(), ref.detach(), per_token(weight).detach()
+    space, peaks, rows = Workspace(logp, torch.float64, torch.float64), Peaks(logp, ids), []
     table = IdTable(ids, vocabulary) if ids is not None else None
-    rows = []
     for block in row_blocks(logp):
-        distance, used = _distance(policy[block], reference[block], mask[block])
-        slope = _slope(distance, used, estimator)
-        rows.append(
-            _sums(distance, used, slope, weights[block]) + _largest(slope, used, ids, block, logp.shape[1])
-        )
+        distance, scratch = space.of(block)
+        unused = difference_into(distance, reference[block], policy[block], mask[block])
+        ends = span(distance)
+        growth = torch.exp(distance, out=scratch).sub_(1.0)
+        values = _values(distance, growth, unused, capped=max(map(_k3, ends)) > CAP)
+        slope = _slope(estimator, distance, growth, unused)
+        peak = peaks.of(block, max(_steepness(estimator, end) for end in ends), slope.abs)
+        slope *= slope
         if table is not None and ids is not None:
-            table.add(ids[block], slope * slope)
-    stats = torch.stack([stack(row) for row in rows]) if rows else logp.new_zeros((0, _WIDTH), dtype=torch.float64)
+            table.add(ids[block], slope)
+        rows += [stack([*values, slope.sum(), _pull(slope, weights, block)]), peak]
+    stats = torch.cat(rows) if rows else logp.new_zeros(0, dtype=torch.float64)
     return Reduction(
-        parts=(stats.reshape(-1), table.part()) if table else (stats.reshape(-1),),
+        parts=(stats, table.part()) if table else (stats,),
         build=partial(
             _build, coef=coef, place=Place(logp.shape[1], sample_offset), by_id=table.build if table else None
         ),
     )
 
 
-def _distance(logp: Tensor, ref: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-    """d in double precision, and which tokens count; d is 0 where a token does not, so that it adds nothing."""
-    distance = ref.double() - logp.double()
-    used = (mask != 0) & distance.isfinite()
-    return distance.masked_fill_(~used, 0.0), used
+def _values(distance: Tensor, growth: Tensor, unused: Tensor, *, capped: bool) -> list[Tensor]:
+    """Tokens, tokens beyond the cap, then the sums of k1, k2, k3 and min(k3, cap). A d of 0 adds nothing.
+
+    ``growth`` is exp(d) - 1; ``capped`` may be False only where no k3 is beyond the cap.
+    """
+    flat, tokens = distance.view(-1), unused.numel() - unused.count_nonzero()
+    total = flat.sum()
+    k3 = growth.sum() - total
+    beyond, below = torch.zeros_like(k3), k3
+    if capped:
+        each = growth - distance
+        beyond, below = (each > CAP).count_nonzero(), each.clamp_max_(CAP).sum()
+    return [tokens, beyond, -total, flat.dot(flat) / 2, k3, below]
 
 
-def _slope(distance: Tensor, used: Tensor, estimator: str) -> Tensor:
-    """|k'|; 0 where a token does not count."""
+def _slope(estimator: str, distance: Tensor, growth: Tensor, unused: Tensor) -> Tensor:
+    """k' but for its sign, in the buffer of ``growth``; 0 where a token does not count."""
     if estimator == "k3":
-        return torch.expm1(distance).abs_()
-    return distance.abs() if estimator == "k2" else used.double()
+        return growth
+    return growth.copy_(distance) if estimator == "k2" else growth.fill_(1.0).masked_fill_(unused, 0.0)
 
 
-def _sums(distance: Tensor, used: Tensor, slope: Tensor, weights: Tensor) -> list[Tensor]:
-    """In the order of ``_SUMS``, then the tokens and those beyond the cap."""
-    k3 = torch.expm1(distance) - distance
-    # a weight of 0 pulls nothing, even where the derivative overflows
-    pull = (weights * slope).masked_fill_(weights == 0, 0.0)
-    return [
-        -distance.sum(),
-        (distance * distance).sum() / 2,
-        k3.sum(),
-        k3.clamp_max(CAP).sum(),
-        (slope * slope).sum(),
-        (pull * pull).sum(),
-        used.sum(),
-        (k3 > CAP).sum(),
-    ]
+def _k3(distance: float) -> float:
+    return _growth(distance) - distance
 
 
-def _largest(slope: Tensor, used: Tensor, ids: Tensor | None, block: slice, width: int) -> list[Tensor]:
-    """|k'| of one token, its flat index in the whole batch and its id (-1: unknown); -1 where none counts."""
-    candidates = slope.masked_fill(~used, -1.0).reshape(-1)
-    index = candidates.argmax()
-    token = at(ids[block], index) if ids is not None else torch.full_like(index, -1)
-    return [candidates.max(), index + block.start * width, token]
+def _steepness(estimator: str, distance: float) -> float:
+    """|k'| at one d."""
+    if estimator == "k3":
+        return abs(_growth(distance))
+    return abs(distance) if estimator == "k2" else 1.0
+
+
+def _growth(distance: float) -> float:
+    try:
+        return math.expm1(distance)
+    except OverflowError:
+        return math.inf
+
+
+def _pull(squares: Tensor, weights: Tensor, block: slice) -> Tensor:
+    """Sum of (w k')^2 from k'^2. A weight of 0 pulls nothing, even where the derivative overflows."""
+    weight = weights[block] if weights.shape[0] > 1 else weights
+    if weight.shape[1] == 1:
+        squares = squares.sum(1, keepdim=True)
+    return (weight.double().square() * squares).masked_fill_(weight == 0, 0.0).sum()
 
 
 def _build(
     parts: Sequence[Floats], *, coef: float, place: Place, by_id: Callable[[Floats], IdSums] | None
 ) -> Tally:
-    rows = parts[0].reshape(-1, _WIDTH)
-    sums = dict(zip(_SUMS, rows[:, : len(_SUMS)].sum(axis=0).tolist(), strict=True))
-    sums["kl.pull_sq"] = coef * coef * sums["kl.pull_sq"] if sums["kl.pull_sq"] else 0.0
-    tokens, clamped = (int(n) for n in rows[:, len(_SUMS) : len(_SUMS) + 2].sum(axis=0))
+    rows = parts[0].reshape(-1, len(_STATS) + 3)
+    stats = dict(zip(_STATS, rows[:, : len(_STATS)].sum(axis=0).tolist(), strict=True))
+    counts = {name: int(stats.pop(name)) for name in _STATS[:2]}
+    # exp rounds where d is next to 0; k3 itself is never negative
+    stats["kl.k3"], stats["kl.capped"] = max(stats["kl.k3"], 0.0), max(stats["kl.capped"], 0.0)
+    stats["kl.pull_sq"] = coef * coef * stats["kl.pull_sq"] if stats["kl.pull_sq"] else 0.0
     return Tally(
-        counts={"kl.tokens": tokens, "kl.clamped": clamped},
-        sums=sums,
-        maxima={"kl.grad_max": place.extreme(rows[:, -3:])} if tokens else {},
+        counts=counts,
+        sums=stats,
+        maxima={"kl.grad_max": _peak(place.extreme(rows[:, -3:]))} if counts["kl.tokens"] else {},
         by_id={"kl.grad_top_id_share": by_id(parts[1])} if by_id else {},
     )
+
+
+def _peak(extreme: Extreme) -> Extreme:
+    # where all derivatives are 0 no token stands out
+    return extreme if extreme.value > 0 else Extreme(value=0.0)

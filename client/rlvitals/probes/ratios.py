@@ -16,7 +16,17 @@ from torch import Tensor
 
 from rlvitals.contract.report import Extreme
 from rlvitals.probes.arrays import Floats
-from rlvitals.probes.reduction import Place, Reduction, at, per_token, row_blocks, stack
+from rlvitals.probes.reduction import (
+    Peaks,
+    Place,
+    Reduction,
+    Workspace,
+    difference_into,
+    per_token,
+    row_blocks,
+    span,
+    stack,
+)
 from rlvitals.probes.sketch import Sketch
 from rlvitals.probes.tally import Tally
 
@@ -32,7 +42,7 @@ METRICS = (
 NO_OLD = "not measured: the trainer keeps no old log-probs, its ratio is 1 by construction"
 # |log ratio| in 96 log bins from 1e-4 to 100: a quantile is at most 15.5 % high
 LOW, HIGH, BINS = 1e-4, 1e2, 96
-_PER_DECADE = BINS / math.log10(HIGH / LOW)
+_PER_NAT = BINS / math.log(HIGH / LOW)
 _STATS = 12
 
 
@@ -77,53 +87,62 @@ def measure_ratios(
     clipped below where r < 1 - eps_low and A < 0, above where r > 1 + eps_high and A > 0. Tokens with a non-finite
     log-prob are left out (nonfinite.py counts them).
     """
-    policy, before, pulls = logp.detach(), old.detach(), per_token(advantages).detach().expand(logp.shape)
-    low, high = math.log1p(-eps_low) if eps_low < 1 else -math.inf, math.log1p(eps_high)
-    counts = torch.zeros(BINS + 2, dtype=torch.float64, device=logp.device)
-    rows = []
+    policy, before, pulls = logp.detach(), old.detach(), per_token(advantages).detach()
+    floor, ceiling = math.log1p(-eps_low) if eps_low < 1 else -math.inf, math.log1p(eps_high)
+    space, bins, rows = Workspace(logp, torch.float64, torch.float64, torch.float32, torch.int64), _Bins(logp), []
+    most, least = Peaks(logp, ids), Peaks(logp, ids)
     for block in row_blocks(logp):
-        log_ratio = policy[block].double() - before[block].double()
-        used = (mask[block] != 0) & log_ratio.isfinite()
-        log_ratio.masked_fill_(~used, 0.0)
-        rows.append(
-            _sums(log_ratio, used)
-            + _clipped(log_ratio, pulls[block], low, high)
-            + _ends(log_ratio, used, ids, block, logp.shape[1])
-        )
-        _count(counts, log_ratio)
-    stats = torch.stack([stack(row) for row in rows]) if rows else logp.new_zeros((0, _STATS), dtype=torch.float64)
-    elements = logp.numel()
+        log_ratio, scratch, single, whole = space.of(block)
+        unused = difference_into(log_ratio, policy[block], before[block], mask[block])
+        low, high = span(log_ratio)
+        sums = _sums(log_ratio, torch.exp(log_ratio, out=scratch).sub_(1.0), unused)
+        clipped = _clipped(log_ratio, pulls[block], floor, ceiling) if low < floor or high > ceiling else sums[:0]
+        bins.add(log_ratio, single, whole)
+        rows += [
+            stack(sums + (clipped or [torch.zeros_like(sums[1])] * 2)),
+            most.of(block, high, partial(_known, log_ratio, 1.0, unused, scratch)),
+            least.of(block, -low, partial(_known, log_ratio, -1.0, unused, scratch)),
+        ]
+    stats = torch.cat(rows) if rows else logp.new_zeros(0, dtype=torch.float64)
     return Reduction(
-        parts=(stats.reshape(-1), counts),
-        build=partial(_build, place=Place(logp.shape[1], sample_offset), elements=elements),
+        parts=(stats, bins.part),
+        build=partial(_build, place=Place(logp.shape[1], sample_offset), elements=logp.numel()),
     )
 
 
-def _sums(log_ratio: Tensor, used: Tensor) -> list[Tensor]:
-    excess = torch.expm1(log_ratio)
-    return [used.sum(), excess.sum(), (excess * excess).sum(), (excess - log_ratio).sum()]
+def _sums(log_ratio: Tensor, excess: Tensor, unused: Tensor) -> list[Tensor]:
+    """Tokens, and the sums of e, e^2 and e - log r. A log ratio of 0 adds nothing."""
+    flat, total = excess.view(-1), excess.sum()
+    return [unused.numel() - unused.count_nonzero(), total, flat.dot(flat), total - log_ratio.sum()]
 
 
-def _clipped(log_ratio: Tensor, pulls: Tensor, low: float, high: float) -> list[Tensor]:
-    return [((log_ratio < low) & (pulls < 0)).sum(), ((log_ratio > high) & (pulls > 0)).sum()]
+def _clipped(log_ratio: Tensor, pulls: Tensor, floor: float, ceiling: float) -> list[Tensor]:
+    """Tokens clipped below and above; by rows where a row has one advantage."""
+    below, above = log_ratio < floor, log_ratio > ceiling
+    if pulls.shape[1] == 1:
+        below, above = below.sum(1, keepdim=True), above.sum(1, keepdim=True)
+    return [(below * (pulls < 0)).sum(), (above * (pulls > 0)).sum()]
 
 
-def _ends(log_ratio: Tensor, used: Tensor, ids: Tensor | None, block: slice, width: int) -> list[Tensor]:
-    """Largest log ratio, its index and id; the same of the largest negated one. -inf where no token counts."""
-    found = []
-    for signed in (log_ratio, -log_ratio):
-        candidates = signed.masked_fill(~used, -math.inf).reshape(-1)
-        index = candidates.argmax()
-        token = at(ids[block], index) if ids is not None else torch.full_like(index, -1)
-        found += [candidates.max(), index + block.start * width, token]
-    return found
+def _known(log_ratio: Tensor, sign: float, unused: Tensor, out: Tensor) -> Tensor:
+    """The log ratio with ``sign``, -inf where a token does not count."""
+    return torch.mul(log_ratio, sign, out=out).masked_fill_(unused, -math.inf)
 
 
-def _count(counts: Tensor, log_ratio: Tensor) -> None:
-    # single precision is enough to choose a bin; -inf (a ratio of 1) goes below
-    bins = log_ratio.float().abs_().log10_().add_(-math.log10(LOW)).mul_(_PER_DECADE).floor_().clamp_(-1, BINS)
-    where = bins.long().add_(1).reshape(-1)
-    counts.scatter_add_(0, where, torch.ones((), dtype=counts.dtype, device=counts.device).expand(where.shape))
+class _Bins:
+    """Counts |log ratio| in the bins of the sketch, with one more bin below and one above."""
+
+    def __init__(self, like: Tensor) -> None:
+        self.part = torch.zeros(BINS + 2, dtype=torch.float64, device=like.device)
+        self._one = torch.ones(1, dtype=torch.float64, device=like.device)
+
+    def add(self, log_ratio: Tensor, single: Tensor, whole: Tensor) -> None:
+        # single precision is enough to choose a bin; whatever is below the least edge goes below
+        single.copy_(log_ratio).abs_().clamp_min_(LOW / 2).log_().mul_(_PER_NAT).add_(
+            1.0 - math.log(LOW) * _PER_NAT
+        )
+        where = whole.copy_(single.clamp_(0, BINS + 1)).view(-1)
+        self.part.scatter_add_(0, where, self._one.expand(where.shape))
 
 
 def _build(parts: Sequence[Floats], *, place: Place, elements: int) -> Tally:

@@ -6,6 +6,7 @@ GPU until ``tally()``. `Pending` sends many of them in one asynchronous copy to 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +21,7 @@ from rlvitals.probes.id_sums import IdSums
 from rlvitals.probes.tally import Tally
 
 # elements worked on at once: few enough for the intermediate doubles to stay in a core's cache
-CHUNK = 1 << 15
+CHUNK = 1 << 16
 TOP_IDS_ON_DEVICE = 1024
 VOCABULARY_ON_DEVICE = 1 << 19
 VOCABULARY_LIMIT = 1 << 22
@@ -72,10 +73,15 @@ class Pending:
         return tallies
 
 
+def on_host(tensor: Tensor) -> bool:
+    """Where looking at a number costs nothing, needless work is skipped; on a GPU all of it is launched."""
+    return tensor.device.type == "cpu"
+
+
 def row_blocks(tensor: Tensor) -> list[slice]:
     """How to cut the rows of (B, T): into cache-sized blocks on a CPU, not at all on a GPU."""
     rows, width = tensor.shape
-    step = max(1, CHUNK // max(width, 1)) if tensor.device.type == "cpu" else max(rows, 1)
+    step = max(1, CHUNK // max(width, 1)) if on_host(tensor) else max(rows, 1)
     return [slice(start, min(start + step, rows)) for start in range(0, rows, step)]
 
 
@@ -92,15 +98,18 @@ class IdTable:
     """
 
     def __init__(self, ids: Tensor, vocabulary: int | None) -> None:
-        self._on_host = ids.device.type == "cpu"
+        self._on_host, self._fits = on_host(ids), False
         if vocabulary is None:
-            vocabulary = (int(ids.max()) + 1 if ids.numel() else 1) if self._on_host else VOCABULARY_ON_DEVICE
-        size = min(max(vocabulary, 1), VOCABULARY_LIMIT)
-        self._sums = torch.zeros(size, dtype=torch.float64, device=ids.device)
+            vocabulary = VOCABULARY_ON_DEVICE
+        if self._on_host and ids.numel():
+            least, most = (int(end) for end in ids.aminmax())
+            vocabulary = min(most + 1, VOCABULARY_LIMIT)
+            self._fits = 0 <= least <= most < vocabulary
+        self._sums = torch.zeros(max(vocabulary, 1), dtype=torch.float64, device=ids.device)
 
     def add(self, ids: Tensor, amounts: Tensor) -> None:
-        known = ids.clamp(0, self._sums.numel() - 1)
-        self._sums.scatter_add_(0, known.reshape(-1), amounts.reshape(-1))
+        known = ids if self._fits else ids.clamp(0, self._sums.numel() - 1)
+        self._sums.scatter_add_(0, known.reshape(-1), amounts.view(-1))
 
     def part(self) -> Tensor:
         if self._on_host:
@@ -131,17 +140,70 @@ class Place:
     width: int
     sample_offset: int
 
-    def extreme(self, candidates: Floats, value: Callable[[float], float] = float) -> Extreme:
+    def extreme(self, candidates: Floats) -> Extreme:
         """The largest of ``candidates``, rows of (quantity, flat index, token id or -1), the first of equals."""
         quantity, index, token = candidates[int(candidates[:, 0].argmax())].tolist()
         row, position = divmod(int(index), max(self.width, 1))
         return Extreme(
-            value=value(quantity),
+            value=quantity,
             token_id=int(token) if token >= 0 else None,
             position=position,
             sample=row + self.sample_offset,
             masked=False,
         )
+
+
+class Workspace:
+    """Buffers that are used again for each block: fresh ones of this size cost more than the arithmetic."""
+
+    def __init__(self, like: Tensor, *dtypes: torch.dtype) -> None:
+        rows = max((block.stop - block.start for block in row_blocks(like)), default=0)
+        self._buffers = [torch.empty((rows, like.shape[1]), dtype=dtype, device=like.device) for dtype in dtypes]
+
+    def of(self, block: slice) -> list[Tensor]:
+        """The buffers, cut to the size of ``block``."""
+        return [buffer[: block.stop - block.start] for buffer in self._buffers]
+
+
+def difference_into(out: Tensor, minuend: Tensor, subtrahend: Tensor, mask: Tensor) -> Tensor:
+    """``out`` = minuend - subtrahend in double precision, 0 where a token does not count; returns which do not.
+
+    A token counts where the mask is not 0 and both log-probs are finite.
+    """
+    unused = mask == 0
+    out.copy_(minuend).sub_(subtrahend).masked_fill_(unused, 0.0)
+    # a finite sum shows that all is finite
+    if not on_host(out) or not math.isfinite(out.sum().item()):
+        unused |= ~out.isfinite()
+        out.masked_fill_(unused, 0.0)
+    return unused
+
+
+def span(values: Tensor) -> tuple[float, float]:
+    """Least and greatest of a block where that costs nothing, else the widest that they could be."""
+    if not on_host(values) or not values.numel():
+        return -math.inf, math.inf
+    least, greatest = values.aminmax()
+    return least.item(), greatest.item()
+
+
+class Peaks:
+    """Finds the largest value over blocks, with its flat index and id, and looks only where it can be."""
+
+    def __init__(self, like: Tensor, ids: Tensor | None, floor: float = -math.inf) -> None:
+        self._ids, self._best, self._width = ids, floor, like.shape[1]
+        self._none = torch.tensor([-math.inf, 0.0, -1.0], dtype=torch.float64, device=like.device)
+
+    def of(self, block: slice, bound: float, values: Callable[[], Tensor]) -> Tensor:
+        """(value, flat index, id or -1) of a block none of whose ``values`` is above ``bound``."""
+        if bound <= self._best:
+            return self._none
+        found = values().view(-1)
+        if on_host(found):
+            self._best = bound
+        index = found.argmax()
+        token = at(self._ids[block], index) if self._ids is not None else torch.full_like(index, -1)
+        return stack([at(found, index), index + block.start * self._width, token])
 
 
 def stack(values: Sequence[Tensor]) -> Tensor:
