@@ -1,0 +1,91 @@
+"""A provider on the wire: a real HTTP server on loopback that answers as it was told and keeps what it got."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+WAIT_S = 20.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """One scripted reply; ``hangs`` says nothing until the provider is closed."""
+
+    status: int = 200
+    body: bytes = b"ok"
+    headers: Mapping[str, str] = field(default_factory=dict)
+    hangs: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Got:
+    path: str
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class Provider:
+    """Says its ``script`` in order, then ``ok`` for ever."""
+
+    def __init__(self, *script: Said) -> None:
+        self.script = list(script)
+        self.got: list[Got] = []
+        self._changed = threading.Condition()
+        self._closing = threading.Event()
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self._server.daemon_threads = False
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_address[1]}/hook/T0KEN"
+
+    def wait_for(self, count: int) -> list[Got]:
+        """What arrived, as soon as it is ``count`` requests."""
+        with self._changed:
+            assert self._changed.wait_for(lambda: len(self.got) >= count, WAIT_S), f"only {len(self.got)} arrived"
+            return list(self.got)
+
+    @contextmanager
+    def running(self) -> Iterator[Provider]:
+        self._thread.start()
+        try:
+            yield self
+        finally:
+            self._closing.set()
+            self._server.shutdown()
+            self._thread.join(WAIT_S)
+            self._server.server_close()
+
+    def _take(self, got: Got) -> Said:
+        with self._changed:
+            self.got.append(got)
+            self._changed.notify_all()
+            return self.script.pop(0) if self.script else Said()
+
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
+        provider = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers.get("content-length", "0")))
+                headers = {name.lower(): value for name, value in self.headers.items()}
+                said = provider._take(Got(path=self.path, headers=headers, body=body))
+                if said.hangs:
+                    provider._closing.wait(WAIT_S)
+                    return
+                self.send_response(said.status)
+                for name, value in said.headers.items():
+                    self.send_header(name, value)
+                self.send_header("content-length", str(len(said.body)))
+                self.end_headers()
+                self.wfile.write(said.body)
+
+            def log_message(self, format: str, *args: object) -> None:
+                """Quiet."""
+
+        return Handler

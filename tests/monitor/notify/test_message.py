@@ -1,0 +1,137 @@
+"""What people are told, and what hostile text cannot make of it."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rlvitals.contract.alert import Proposal
+from rlvitals.contract.command import CommandKind
+from rlvitals.contract.report import RunInfo
+from rlvitals_monitor.notify.message import (
+    ELLIPSIS,
+    Notification,
+    as_text,
+    clip,
+    compose,
+    link_to,
+    number,
+    plain,
+    run_name,
+)
+from tests.monitor.planted import a_transition, an_alert, resolved
+
+RUN = RunInfo(id="r1", name="tiny run", project="demo")
+
+
+def note(**alert: object) -> Notification:
+    transition = a_transition(an_alert(**alert))
+    return Notification(
+        id="m1", transition=transition, run=RUN, link=link_to("http://me:1/", transition.alert, 120)
+    )
+
+
+def test_a_message_says_what_where_since_when_how_far_and_what_to_do() -> None:
+    assert as_text(compose(note())) == "\n".join(
+        [
+            "WARNING: kl_pull_dominates on tiny run (r1)",
+            "The KL pull is stronger than the policy pull.",
+            "Run: tiny run (r1)",
+            "Project: demo",
+            "Since step: 117",
+            "Value of kl.pull_ratio: 3.5 (threshold 1)",
+            "Proposed: set_kl_coef 0.05",
+            "What to do: Lower the KL coefficient.",
+            "http://me:1/ui/run/r1?attempt=t1&from=20&to=220",
+        ]
+    )
+
+
+def test_a_recovery_says_at_which_step_and_gives_no_advice() -> None:
+    message = compose(Notification(id="m2", transition=resolved(a_transition()), run=RUN))
+    assert message.title == "RESOLVED: kl_pull_dominates on tiny run (r1)"
+    assert ("Resolved at step", "150") in message.facts
+    assert message.advice == ""
+    assert message.link == ""
+
+
+def test_nan_both_infinities_and_missing_are_four_different_things() -> None:
+    told = {
+        dict(compose(note(value=value)).facts)["Value of kl.pull_ratio"]
+        for value in (math.nan, math.inf, -math.inf, None)
+    }
+    assert told == {
+        "NaN (threshold 1)",
+        "+Inf (threshold 1)",
+        "-Inf (threshold 1)",
+        "missing (threshold 1)",
+    }
+
+
+def test_a_proposed_argument_that_is_no_number_is_shown_as_what_it_is() -> None:
+    proposal = Proposal(kind=CommandKind.SET_KL_COEF, argument=math.nan)
+    assert dict(compose(note(proposal=proposal)).facts)["Proposed"] == "set_kl_coef NaN"
+
+
+def test_an_alert_without_threshold_or_metric_still_says_its_value() -> None:
+    assert dict(compose(note(metric="", threshold=None)).facts)["Value"] == "3.5"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("line\nbreak\r\n\ttab", "line break tab"),
+        ("bell\a null\0 escape\x1b[31m", "bell null escape [31m"),
+        ("\u202egnp.exe", "gnp.exe"),
+        ("half \ud800 a pair", "half \ufffd a pair"),
+        ("see http://evil.example/x", "see http:\u200b//evil.example/x"),
+        ("ping @channel", "ping @\u200bchannel"),
+        ("\u2028para\u2029graph", "para graph"),
+        ("日本語 ok 🙂", "日本語 ok 🙂"),
+    ],
+)
+def test_plain_text_cannot_pose_as_something_else(text: str, shown: str) -> None:
+    assert plain(text, 100) == shown
+
+
+def test_a_huge_name_costs_no_more_than_its_limit() -> None:
+    assert len(plain("x" * 1_000_000, 80)) == 80
+
+
+ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
+
+
+@given(text=st.text(max_size=200), characters=st.integers(1, 60), octets=st.integers(3, 120))
+def test_a_clipped_text_is_within_both_limits_and_cut_between_characters(
+    text: str, characters: int, octets: int
+) -> None:
+    clipped = clip(text, characters=characters, octets=octets, escape=lambda c: ESCAPES.get(c, c))
+    assert len(clipped) <= characters
+    assert len(clipped.encode()) <= octets
+    whole = "".join(ESCAPES.get(c, c) for c in text)
+    if clipped != whole:
+        assert clipped.endswith(ELLIPSIS)
+        kept = clipped[: -len(ELLIPSIS)]
+        starts = {"".join(ESCAPES.get(c, c) for c in text[:n]) for n in range(len(text) + 1)}
+        assert kept in starts
+
+
+def test_a_run_without_a_name_of_its_own_is_called_by_its_id() -> None:
+    assert run_name(RunInfo(id="r1")) == "r1"
+    assert run_name(RunInfo(id="r1", name="r1")) == "r1"
+
+
+def test_a_link_stays_one_link_whatever_the_ids_hold() -> None:
+    alert = an_alert(run="a b/../?x=1", attempt="&from=9")
+    assert link_to("https://me", alert, 5) == (
+        "https://me/ui/run/a%20b%2F..%2F%3Fx%3D1?attempt=%26from%3D9&from=0&to=105"
+    )
+    assert link_to("", alert, 5) == ""
+
+
+@given(st.floats())
+def test_every_finite_number_is_shown_in_few_characters(value: float) -> None:
+    assert len(number(value)) <= 13
