@@ -1,0 +1,49 @@
+"""TRL: ``rlvitals.attach(trainer)`` for GRPO and the trainers built like it.
+
+Methods are wrapped on the trainer *instance*; the original always runs first, its result is handed on untouched.
+Whatever goes wrong on our side ends in the guard, so training is bit for bit the same with us and without.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import rlvitals
+from rlvitals.contract.command import CommandKind
+from rlvitals.integrations.trl import facts, hooks
+from rlvitals.integrations.trl.callback import VitalsCallback
+from rlvitals.integrations.trl.session import Session
+from rlvitals.reporter import Reporter
+
+
+def attach(trainer: Any, *, texts: bool = True, **arguments: Any) -> Reporter:
+    """Hooks ``trainer`` and returns its `Reporter`; call it once, before ``trainer.train()``, on every rank.
+
+    ``texts=False`` sends counts only, never a completion or a prompt. The other arguments are those of
+    `rlvitals.init`. With several ranks only rank 0 reports; the others get a reporter that does nothing.
+    """
+    attached = next((c for c in trainer.callback_handler.callbacks if isinstance(c, VitalsCallback)), None)
+    if attached is not None:
+        return attached.session.reporter
+    reporter = _reporter(trainer, arguments)
+    session = Session(trainer, reporter, texts=texts)
+    hooks.install(trainer, session)
+    trainer.add_callback(VitalsCallback(session))
+    return reporter
+
+
+def _reporter(trainer: Any, arguments: dict[str, Any]) -> Reporter:
+    if not trainer.accelerator.is_main_process:
+        return Reporter.disabled()
+    told = {
+        "name": getattr(trainer.args, "run_name", None) or "",
+        "framework": "trl",
+        "model": facts.model_name(trainer),
+        "capabilities": facts.capabilities(trainer),
+    }
+    config = facts.config(trainer) | dict(arguments.pop("config", None) or {})
+    reporter = rlvitals.init(**{**told, **arguments}, config=config)
+    coefficient = facts.kl_coef(trainer)
+    if coefficient:
+        reporter.control.user_value(CommandKind.SET_KL_COEF, coefficient)
+    return reporter

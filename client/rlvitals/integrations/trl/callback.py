@@ -1,0 +1,139 @@
+"""The trainer's events: where a step begins and ends, where commands are taken, where a pause holds."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from transformers import TrainerCallback
+
+from rlvitals.contract.command import Command, CommandKind
+from rlvitals.contract.report import EventKind, Phase
+from rlvitals.guard import Guard
+from rlvitals.integrations.trl import facts, steering
+from rlvitals.integrations.trl.ranks import Action, Ranks
+from rlvitals.integrations.trl.session import Session
+from rlvitals.integrations.trl.steering import Refused, Wheel
+
+KINDS = tuple(CommandKind)
+BEAT_S = 0.5
+STATE_KEY = "rlvitals"
+LEAST_TIMEOUT_S = 1800.0
+
+
+class VitalsCallback(TrainerCallback):
+    """Added by `attach`. ``wait(seconds)`` is how a pause passes its time between two beats."""
+
+    def __init__(self, session: Session, *, wait: Callable[[float], object] | None = None) -> None:
+        self.session = session
+        self._wait = wait or threading.Event().wait
+        self._pause_begins = False
+
+    # -- events ------------------------------------------------------------------------------------
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        ranks = Ranks()
+        with Guard("meeting the ranks"):
+            ranks = Ranks.meet(max(float(getattr(args, "ddp_timeout", 0) or 0), LEAST_TIMEOUT_S))
+        with Guard("training begins"):
+            self.session.train_begins(ranks)
+        with Guard("restoring the KL coefficient"):
+            self._restore(args, state)
+
+    def on_step_begin(self, args: Any, state: Any, control: Any, **loop: Any) -> None:
+        if self._pause_begins:
+            self._pause(state, control, loop)
+        with Guard("a step begins"):
+            optimizer = loop.get("optimizer")
+            rate = float(optimizer.param_groups[0]["lr"]) if optimizer is not None else None
+            self.session.step_begins(rate)
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **loop: Any) -> None:
+        self.session.step_ends(state.global_step)
+        self._obey(state, control, loop)
+
+    def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        with Guard("a checkpoint is saved"):
+            self.session.checkpoint_saved(state.global_step, f"{args.output_dir}/checkpoint-{state.global_step}")
+
+    def on_evaluate(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        with Guard("an evaluation ended"):
+            self.session.reporter.current_phase = Phase.UPDATE
+
+    def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        with Guard("training ends"):
+            self.session.train_ends()
+
+    # -- commands ----------------------------------------------------------------------------------
+
+    def _obey(self, state: Any, flags: Any, loop: dict[str, Any]) -> None:
+        """Rank 0 takes what has arrived, all ranks do it; only rank 0 says what became of it."""
+        control, step = self.session.reporter.control, state.global_step
+        taken = control.take(step) if self.session.reporter.enabled else ()
+        actions = self.session.ranks.agree([_action(command) for command in taken])
+        wheel = Wheel(
+            trainer=self.session.trainer,
+            optimizer=loop.get("optimizer"),
+            scheduler=loop.get("lr_scheduler"),
+            flags=flags,
+        )
+        for place, (kind, argument) in enumerate(actions):
+            self._do(KINDS[kind], argument, wheel, taken[place] if place < len(taken) else None, step)
+        if actions:
+            with Guard("keeping the KL coefficient"):
+                self._remember(state)
+
+    def _do(self, kind: CommandKind, argument: float, wheel: Wheel, command: Command | None, step: int) -> None:
+        control = self.session.reporter.control
+        with Guard(f"command {kind.value}") as watch:
+            try:
+                before, after = steering.apply(kind, argument, wheel)
+            except Refused as refusal:
+                if command is not None:
+                    control.refused(command, str(refusal), step=step)
+                return
+            self._pause_begins = kind is CommandKind.PAUSE or (
+                self._pause_begins and kind not in (CommandKind.RESUME, CommandKind.STOP)
+            )
+            if command is not None:
+                control.applied(command, step=step, before=before, after=after)
+        if watch.failed and command is not None:
+            control.refused(command, "the integration failed; see the trainer's log", step=step)
+
+    def _pause(self, state: Any, flags: Any, loop: dict[str, Any]) -> None:
+        """All ranks wait together and exchange a beat, so that no collective of the training times out."""
+        self._pause_begins = False
+        reporter, step = self.session.reporter, state.global_step
+        reporter.phase(Phase.PAUSED)
+        while self.session.ranks.agree_to_wait(reporter.control.holding()):
+            self._wait(BEAT_S)
+        reporter.event(EventKind.NOTE, step, pause_released_by=reporter.control.released_by)
+        reporter.phase(Phase.UPDATE)
+        self._obey(state, flags, loop)
+
+    # -- the coefficient across a resume -----------------------------------------------------------
+
+    def _remember(self, state: Any) -> None:
+        """In the trainer's own state file; under a key that is no callback's class, so that nobody rebuilds us."""
+        value = facts.kl_coef(self.session.trainer)
+        if value is not None and isinstance(state.stateful_callbacks, dict):
+            kept = {"kl_coef": value, "configured": self.session.trainer.args.beta}
+            state.stateful_callbacks[STATE_KEY] = {"args": {}, "attributes": kept}
+
+    def _restore(self, args: Any, state: Any) -> None:
+        """A resumed trainer is back at its configured value; another configured value is the user's new will."""
+        callbacks = state.stateful_callbacks if isinstance(state.stateful_callbacks, dict) else {}
+        kept = callbacks.get(STATE_KEY, {}).get("attributes", {})
+        value = kept.get("kl_coef")
+        wanted = isinstance(value, (int, float)) and math.isfinite(value) and value > 0
+        if wanted and kept.get("configured") == args.beta and not facts.no_kl_control(self.session.trainer):
+            before, after = steering.set_kl_coef(self.session.trainer, float(value))
+            self.session.reporter.event(
+                EventKind.NOTE, state.global_step, restored="kl_coef", before=before, after=after
+            )
+
+
+def _action(command: Command) -> Action:
+    return KINDS.index(command.kind), math.nan if command.argument is None else command.argument
