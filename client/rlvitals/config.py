@@ -8,10 +8,15 @@ from dataclasses import fields, is_dataclass
 from datetime import datetime
 from enum import Enum
 
-SECRET = re.compile(
-    r"(^|[._-])(token|secret|password|passwd|pwd|credentials?|authorization|auth|cookie)s?$"
-    r"|api_?key|access_?key|private_?key|(hub|hf|auth|access|bearer|session|api|push_to_hub)_token$|client_secret",
-    re.IGNORECASE,
+SECRET_WORDS = frozenset(
+    {"secret", "secrets", "password", "passwords", "passwd", "passphrase", "pwd", "apikey", "credential", "credentials"}
+    | {"authorization", "cookie", "cookies", "bearer"}
+)
+KEY_OWNERS = frozenset({"api", "access", "private", "auth", "signing", "encryption", "license", "account", "master"})
+TOKEN_OWNERS = frozenset({"access", "api", "auth", "refresh", "session", "hub", "hf"})
+TOKENIZER_WORDS = frozenset(
+    {"pad", "eos", "bos", "unk", "sep", "cls", "mask", "stop", "special", "image", "video", "audio", "think"}
+    | {"first", "last", "next", "per", "each", "end", "start", "new"}
 )
 REMOVED = "(removed)"
 DEPTH_MAX, ITEMS_MAX, CHARS_MAX = 6, 1000, 2000
@@ -25,7 +30,15 @@ def clean(config: object) -> dict[str, object]:
 
 def is_secret(name: str) -> bool:
     """Key names such as ``hub_token``, ``wandb_api_key``, ``password``; not ``pad_token`` or ``max_tokens``."""
-    return SECRET.search(name) is not None
+    words = re.split(r"[^a-z0-9]+", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower())
+    before, last = words[-2] if len(words) > 1 else "", words[-1]
+    if SECRET_WORDS.intersection(words):
+        return True
+    if last == "token":
+        return before not in TOKENIZER_WORDS
+    if last == "tokens":
+        return before in TOKEN_OWNERS
+    return last in ("key", "keys") and before in KEY_OWNERS
 
 
 def _as_mapping(config: object) -> object:

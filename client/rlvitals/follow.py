@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,12 +38,16 @@ class Taken:
 
 
 class Assembler:
-    """Turns frames into records; keeps the names, the run and the halves of a step that go before it."""
+    """Turns frames into records; keeps the names, the run and the parts of a step that go before it.
 
-    def __init__(self) -> None:
+    ``live_names`` is the writer's own table, which is never behind what it has written.
+    """
+
+    def __init__(self, live_names: list[str | None] | None = None) -> None:
         self.run: RunInfo | None = None
         self.attempt = self.writer = ""
-        self.names: list[str | None] = []
+        self.names: list[str | None] = [] if live_names is None else live_names
+        self._names_are_live = live_names is not None
         self.corrupt = 0
         self._missing: tuple[int, dict[str, str]] = (-1, {})
         self._extremes: tuple[int, dict[str, Extreme]] = (-1, {})
@@ -52,7 +57,7 @@ class Assembler:
         reader = _READERS.get(frame.kind)
         try:
             return reader(self, frame) if reader else None
-        except (ValueError, TypeError, IndexError, KeyError, OverflowError):
+        except (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, struct.error):
             self.corrupt += 1
             return None
 
@@ -60,9 +65,12 @@ class Assembler:
         facts = codec.loads(frame.payload)
         self.run = codec.decode(RunInfo, facts["run"])
         self.attempt, self.writer = str(facts["attempt"]), str(facts["writer"])
-        self.names = [str(name) for name in facts["names"]]
+        if not self._names_are_live:
+            self.names = [str(name) for name in facts["names"]]
 
     def more_names(self, frame: Frame) -> None:
+        if self._names_are_live:
+            return
         facts = codec.loads(frame.payload)
         first = int(facts["first"])
         self.names += [None] * (first - len(self.names))
@@ -155,9 +163,9 @@ class Follower:
         while len(found) < limit:
             frames = self._from_disk(limit - len(found))
             if frames is None:
-                found += self._keep(scan(self._memory(self.seq), ended=True).frames[: limit - len(found)])
+                found += self._keep(scan(self._memory(self.seq), ended=True).frames, limit - len(found))
                 break
-            found += self._keep(frames)
+            found += self._keep(frames, limit)
         return found
 
     def close(self) -> None:
@@ -165,9 +173,11 @@ class Follower:
             os.close(self._fd)
             self._fd = -1
 
-    def _keep(self, frames: list[Frame]) -> list[Item]:
-        kept = []
+    def _keep(self, frames: list[Frame], limit: int) -> list[Item]:
+        kept: list[Item] = []
         for frame in frames:
+            if len(kept) == limit:
+                break
             if frame.kind in _PART_OF_STEP:
                 self.assembler.read(frame)
                 continue

@@ -63,6 +63,7 @@ class Journal:
         self.drops = drops or Drops()
         self.seq = 0
         self.appended_bytes = self.acked_bytes = 0
+        self.forgotten = 0
         self.well = True
         self.closed = False
         self._own = tuple(own)
@@ -261,6 +262,7 @@ class Journal:
         while self._remembered_bytes > self._memory_bytes and len(self._memory) > 1:
             self._remembered_bytes -= len(self._memory.popleft().data)
             self.drops.add("memory full")
+            self.forgotten += 1
 
     def _forget_through(self, seq: int) -> None:
         while self._memory and self._memory[0].seq <= seq:

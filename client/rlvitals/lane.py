@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import replace
 from pathlib import Path
 
 from rlvitals import notices
@@ -20,7 +21,13 @@ class Lane:
     """``journal`` is given where this process is the writer; otherwise ``lock`` says that the writer is dead."""
 
     def __init__(
-        self, folder: Path, drops: Drops, *, journal: Journal | None = None, lock: Lock | None = None
+        self,
+        folder: Path,
+        drops: Drops,
+        url: str = "",
+        *,
+        journal: Journal | None = None,
+        lock: Lock | None = None,
     ) -> None:
         self.folder, self.journal, self.lock = folder, journal, lock
         self.retired = journal is None
@@ -28,7 +35,7 @@ class Lane:
         self.sent_through = self.acked.stored_through
         self.window: deque[Item] = deque()
         self.run_told: RunInfo | None = None
-        self._drops = drops
+        self._drops, self._url = drops, url
         self._counted = [0, 0, 0]
         self._follower = self._new_follower()
 
@@ -72,8 +79,8 @@ class Lane:
         while self.window and self.window[0].seq <= receipt.stored_through:
             self._done(self.window.popleft())
         through = max(self.acked.stored_through, min(receipt.stored_through, self._follower.seq))
-        self._note(Acked(epoch=receipt.epoch, stored_through=through))
-        return before > len(self.window) or wanted <= receipt.stored_through
+        self._note(receipt.epoch, through)
+        return not count or before > len(self.window) or wanted <= receipt.stored_through
 
     def skip_one(self, reason: str) -> None:
         """Gives up one record that the service can never take."""
@@ -104,10 +111,7 @@ class Lane:
     def persist(self, *, complete: bool = False) -> None:
         """Writes the acknowledged position beside the segments; a failing disk is no reason to stop."""
         try:
-            write_acked(
-                self.folder,
-                Acked(epoch=self.acked.epoch, stored_through=self.acked.stored_through, complete=complete),
-            )
+            write_acked(self.folder, replace(self.acked, complete=complete))
         except OSError:
             self._drops.reasons["position not saved"] += 1
 
@@ -121,14 +125,12 @@ class Lane:
         journal = self.journal
         if journal is None:
             return Follower(self.folder, after_seq=self.acked.stored_through)
-        assembler = Assembler()
-        assembler.names = journal.names.table
         return Follower(
             self.folder,
             after_seq=self.acked.stored_through,
             live=lambda: not journal.closed,
             memory=journal.memory_after,
-            assembler=assembler,
+            assembler=Assembler(journal.names.table),
         )
 
     def _who(self) -> tuple[RunInfo | None, str, str]:
@@ -149,15 +151,16 @@ class Lane:
         return max(self.sent_through, rest.seq)
 
     def _rewind(self, receipt: Receipt) -> None:
-        through = min(receipt.stored_through, max(self.sent_through, self._follower.seq))
+        through = max(0, min(receipt.stored_through, max(self.sent_through, self._follower.seq)))
         self.window.clear()
         self._follower.seek(through)
         if self.journal is not None:
             kept_bytes = sum(s.size for s in segments(self.folder) if s.first_seq > through)
             self.journal.acked_bytes = max(0, self.journal.appended_bytes - kept_bytes)
-        self._note(Acked(epoch=receipt.epoch, stored_through=through))
+        self._note(receipt.epoch, through)
 
-    def _note(self, acked: Acked) -> None:
+    def _note(self, epoch: str, stored_through: int) -> None:
+        acked = Acked(url=self._url, epoch=epoch, stored_through=stored_through)
         if acked != self.acked:
             self.acked = acked
             self.persist()
@@ -168,7 +171,8 @@ class Lane:
 
     def _count_damage(self) -> None:
         follower = self._follower
-        now = [follower.torn, follower.corrupt + follower.assembler.corrupt, follower.lost]
+        forgotten = self.journal.forgotten if self.journal is not None else 0
+        now = [follower.torn, follower.corrupt + follower.assembler.corrupt, max(0, follower.lost - forgotten)]
         for reason, seen, was in zip(("torn", "corrupt", "spool full"), now, self._counted, strict=True):
             self._drops.add(reason, seen - was)
         self._counted = now

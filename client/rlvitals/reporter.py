@@ -211,7 +211,7 @@ class Reporter:
     @kept(None)
     def phase(self, phase: Phase | str) -> None:
         """Says what the loop is doing now, so that a long evaluation is not taken for a stall."""
-        if phase != self.current_phase:
+        if phase != self.current_phase or not self._started:
             self.current_phase = Phase(phase)
             self.event(EventKind.PHASE, self.last_step, phase=self.current_phase.value)
 
@@ -255,7 +255,8 @@ class Reporter:
         """Says how it ended, sends for ``exit_flush_s`` at most, and leaves the rest to `rlvitals sync`."""
         if not self._on:
             return
-        self.phase(phase)
+        if self._started:
+            self.phase(phase)
         self._on = False
         _LIVE.discard(self)
         if self._started:

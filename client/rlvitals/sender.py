@@ -24,7 +24,7 @@ from rlvitals.lane import Lane
 from rlvitals.link import Link
 from rlvitals.retention import Retention, tidy
 from rlvitals.settings import Mode, Settings
-from rlvitals.spool import Lock, journals, read_acked, segments
+from rlvitals.spool import Acked, Lock, journals, read_acked, segments
 from rlvitals.transport import Answer, Transport, Verdict, pack
 
 BATCH_RECORDS = 100
@@ -75,6 +75,7 @@ class Sender:
         self._limit = BATCH_RECORDS
         self._left: Lane | None = None
         self._settled = True
+        self._epoch = ""
         self._beat_s = clock() - HEARTBEAT_MAX_S
         self._tidy_s, self._adopt_s = clock(), 0.0
         self._wake = threading.Event()
@@ -87,7 +88,7 @@ class Sender:
         """Adds a journal of this process; an earlier one is done with as soon as all of it is stored."""
         for lane in self._lanes:
             lane.retired = True
-        self._lanes = [*self._lanes, Lane(journal.folder, self._drops, journal=journal)]
+        self._lanes = [*self._lanes, Lane(journal.folder, self._drops, self._settings.url, journal=journal)]
 
     def start(self) -> None:
         """Starts the thread, once."""
@@ -135,8 +136,11 @@ class Sender:
     def abandon(self) -> None:
         """In a forked child: the parent's thread, connection and journals are not ours."""
         for lane in self._lanes:
+            lane.close()
             if lane.journal is not None:
                 lane.journal.abandon()
+        if self._left is not None:
+            self._left.close()
         self._lanes, self._thread, self._post = [], None, None
 
     def counters(self) -> Mapping[str, float]:
@@ -188,6 +192,8 @@ class Sender:
             with Guard("the sender"):
                 delay = self._settings.interval_s
                 delay = self.turn()
+        if self._post is not None:  # only here, since an exchange may outlast the patience of `close`
+            self._post.close()
 
     def _send(self) -> bool:
         """Posts one batch if there is one and it is time; True if more waits."""
@@ -225,6 +231,7 @@ class Sender:
 
     def _stored(self, lane: Lane, count: int, receipt: Receipt) -> bool:
         self.receipts += 1
+        self._epoch = receipt.epoch
         if not lane.settle(receipt, count):
             self.ignored += 1
             reason = f"the receipt says {receipt.stored_through}, which does not fit what was sent"
@@ -310,16 +317,20 @@ class Sender:
         """Claims the oldest journal whose writer is dead and which is not all stored."""
         own = {lane.folder for lane in self._lanes}
         for folder in journals(self._settings.spool):
-            if folder in own or folder in self._not_now or read_acked(folder).complete:
+            if folder in own or folder in self._not_now or self._is_stored(read_acked(folder)):
                 continue
             try:
                 lock = Lock.take(folder)
             except OSError:
                 continue
             if lock is not None:
-                self._left = Lane(folder, self._drops, lock=lock)
+                self._left = Lane(folder, self._drops, self._settings.url, lock=lock)
                 return True
         return False
+
+    def _is_stored(self, acked: Acked) -> bool:
+        """False again once this service's store was restored from a backup."""
+        return acked.complete and (acked.url != self._settings.url or self._epoch in ("", acked.epoch))
 
     def _send_left(self) -> bool:
         lane = self._left
@@ -327,7 +338,7 @@ class Sender:
             return False
         lane.fill(self._records())
         self.leftover_bytes = sum(s.size for s in segments(lane.folder) if s.first_seq > lane.acked.stored_through)
-        if lane.window and lane.known:
+        if lane.known and (lane.window or self._epoch not in ("", lane.acked.epoch)):
             return self._send_lane(lane)
         lane.persist(complete=True)
         lane.close()

@@ -1,4 +1,4 @@
-"""How the client is set up: arguments, RLVITALS_* variables, a local service's token file, defaults, in this order.
+"""How the client is set up: arguments, then RLVITALS_*, then the local service's token file, then defaults.
 
 A wrong value is told once and replaced by the default: a typing error in a variable never stops a training job.
 """
@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 from typing import TypeVar
+from urllib.parse import urlsplit
 
 from rlvitals import notices
 from rlvitals.contract import codec
@@ -105,7 +106,10 @@ def load(
 def home_folder(env: Mapping[str, str]) -> Path:
     """``RLVITALS_HOME``, else ``~/.rlvitals``: the token file and the spool."""
     chosen = env.get("RLVITALS_HOME")
-    return Path(chosen).expanduser() if chosen else Path("~/.rlvitals").expanduser()
+    try:
+        return Path(chosen or "~/.rlvitals").expanduser()
+    except RuntimeError:  # a user without a home, as in some containers
+        return local_spool().parent
 
 
 def read_token_file(path: Path) -> tuple[str, str]:
@@ -137,11 +141,19 @@ def _service(url: str | None, token: str | None, env: Mapping[str, str], home: P
     """A token from the file goes only to the service that wrote it."""
     file_url, file_token = read_token_file(home / TOKEN_FILE)
     chosen = _first(url, env.get("RLVITALS_URL"), file_url, DEFAULT_URL).rstrip("/")
-    if not chosen.startswith(("http://", "https://")):
+    if not _is_url(chosen):
         notices.once("url", f"RLVITALS_URL: expected http(s)://…, got {chosen!r}; using {DEFAULT_URL}")
         chosen = DEFAULT_URL
     own = _first(token, env.get("RLVITALS_TOKEN"))
     return chosen, own or (file_token if chosen == file_url.rstrip("/") else "")
+
+
+def _is_url(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
 
 
 def _run_id(chosen: str) -> str:

@@ -49,8 +49,9 @@ class UnsafeFolder(OSError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Acked:
-    """``epoch`` names the store that said so. ``complete``: the writer is done and nothing is left to send."""
+    """``epoch`` names the store at ``url`` that said so. ``complete``: the writer is done, all is stored."""
 
+    url: str = ""
     epoch: str = ""
     stored_through: int = 0
     complete: bool = False

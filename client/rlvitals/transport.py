@@ -117,6 +117,7 @@ class Transport:
             if sum(map(len, chunks)) > ANSWER_BYTES_MAX or time.monotonic() > deadline:
                 self.close()
                 return Answer(verdict=Verdict.RETRY, reason="the answer is too long or too slow")
+        response.close()  # an empty body would else leave the connection unusable
         if response.will_close:
             self.close()
         return classify(response.status, {k.lower(): v for k, v in response.getheaders()}, b"".join(chunks))
