@@ -14,6 +14,8 @@ channels:
 
 from __future__ import annotations
 
+import base64
+import binascii
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -30,6 +32,7 @@ TIMEOUT_S = 10.0
 SLACK_GAP_S = 1.0
 _KEYS = ("name", "kind", "url", "secret", "severity", "send_resolved", "allow_private", "gap_s", "timeout_s")
 HIDDEN = "***"
+SECRET_PREFIX = "whsec_"
 
 
 class ChannelKind(str, Enum):
@@ -63,6 +66,7 @@ class Channel:
             raise ChannelError(f"url of {self.name}: expected https://host/…")
         if urlsplit(self.url).scheme == "http" and not self.allow_private:
             raise ChannelError(f"url of {self.name}: expected https (http only with allow_private)")
+        secret_key(self.secret)
 
     @property
     def host(self) -> str:
@@ -80,6 +84,16 @@ class Channel:
             if len(secret) > 3:
                 text = text.replace(secret, HIDDEN)
         return text
+
+
+def secret_key(secret: str) -> bytes:
+    """The key behind ``whsec_<base64>``; any other secret is its own UTF-8 bytes. Raises `ChannelError`."""
+    if not secret.startswith(SECRET_PREFIX):
+        return secret.encode()
+    try:
+        return base64.b64decode(secret[len(SECRET_PREFIX) :], validate=True)
+    except binascii.Error:
+        raise ChannelError(f"secret: expected base64 after {SECRET_PREFIX}") from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

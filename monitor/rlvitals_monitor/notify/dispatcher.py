@@ -27,8 +27,9 @@ class Dispatcher:
         channels: Channels,
         *,
         clock: Callable[[], datetime] = lambda: datetime.now(timezone.utc),
+        look_s: float = LOOK_S,
     ) -> None:
-        self._store, self._clock = store, clock
+        self._store, self._clock, self._look_s = store, clock, look_s
         self._turn = threading.Condition()
         self._rounds = 0
         self._stopping = False
@@ -58,7 +59,8 @@ class Dispatcher:
         seen = -1
         while True:
             with self._turn:
-                self._turn.wait_for(lambda: self._stopping or self._rounds != seen, LOOK_S)  # noqa: B023
+                # The lambda is only called within this round, so it cannot see another's `seen`.
+                self._turn.wait_for(lambda: self._stopping or self._rounds != seen, self._look_s)  # noqa: B023
                 if self._stopping:
                     return
                 seen = self._rounds

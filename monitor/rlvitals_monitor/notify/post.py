@@ -47,8 +47,6 @@ def send(
         reply = _post(channel, _BUILD[channel.kind](channel, notification, now), client, resolver)
     except AddressRefused as error:
         return Answer(verdict=Verdict.PERMANENT, words=channel.redact(str(error)))
-    except ssl.SSLError as error:
-        return Answer(verdict=Verdict.RETRY, words=channel.redact(f"TLS: {error.reason}"))
     except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, OSError) as error:
         return Answer(verdict=Verdict.RETRY, words=channel.redact(_network_words(error, channel)))
     answer = _JUDGE[channel.kind](reply, now)

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 import hmac
 from datetime import datetime
 
 from rlvitals.contract import codec
-from rlvitals_monitor.notify.channel import Channel
+from rlvitals_monitor.notify.channel import Channel, secret_key
 from rlvitals_monitor.notify.message import Notification, as_text, compose
 from rlvitals_monitor.notify.parcel import Answer, Parcel, Reply, judge_status
 
 BODY_VERSION = 1
-SECRET_PREFIX = "whsec_"
 
 
 def build(channel: Channel, notification: Notification, now: datetime) -> Parcel:
@@ -35,16 +33,6 @@ def sign(secret: str, event_id: str, timestamp_s: int, body: bytes) -> str:
     signed = f"{event_id}.{timestamp_s}.".encode() + body
     digest = hmac.new(secret_key(secret), signed, hashlib.sha256).digest()
     return "v1," + base64.b64encode(digest).decode("ascii")
-
-
-def secret_key(secret: str) -> bytes:
-    """The key behind ``whsec_<base64>``; any other secret is its own UTF-8 bytes. Raises ValueError."""
-    if not secret.startswith(SECRET_PREFIX):
-        return secret.encode()
-    try:
-        return base64.b64decode(secret[len(SECRET_PREFIX) :], validate=True)
-    except binascii.Error:
-        raise ValueError(f"secret: expected base64 after {SECRET_PREFIX}") from None
 
 
 def _event(notification: Notification) -> dict[str, object]:

@@ -208,20 +208,18 @@ def _ensure_turn(conn: Connection, channel: str) -> None:
 def _take_turn(conn: Connection, channel: str, now: datetime, gap_s: float) -> bool:
     """One conditional update is the whole rate limit, for all processes together."""
     _ensure_turn(conn, channel)
+    ours = and_(meta.c.key == _turn_key(channel), meta.c.value <= _turn_mark(now))
+    if gap_s <= 0.0:
+        return conn.scalar(select(meta.c.key).where(ours)) is not None
     following = _turn_mark(now + timedelta(seconds=gap_s))
-    done = conn.execute(
-        update(meta)
-        .where(meta.c.key == _turn_key(channel), meta.c.value <= _turn_mark(now))
-        .values(value=following)
-    )
-    return done.rowcount == 1
+    return conn.execute(update(meta).where(ours).values(value=following)).rowcount == 1
 
 
 def _insert_new(conn: Connection, table: Table, rows: list[dict[str, Any]]) -> int:
     """Rows whose key is there already are left alone, also when another process is writing them just now."""
-    if conn.dialect.name == "postgresql":
-        return conn.execute(postgresql.insert(table).values(rows).on_conflict_do_nothing()).rowcount
-    return conn.execute(sqlite.insert(table).values(rows).on_conflict_do_nothing()).rowcount
+    build = postgresql.insert if conn.dialect.name == "postgresql" else sqlite.insert
+    new = build(table).values(rows).on_conflict_do_nothing().returning(*table.primary_key)
+    return len(conn.execute(new).all())
 
 
 def _is_waiting(taken: Claim) -> ColumnElement[bool]:

@@ -10,7 +10,7 @@ import pytest
 
 from rlvitals_monitor.notify.channel import Channel, ChannelKind
 from rlvitals_monitor.notify.post import build_client
-from tests.monitor.notify.provider import Provider, Said
+from tests.monitor.notify.provider import Certificate, Provider, Said
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
@@ -22,8 +22,8 @@ def provide() -> Iterator[Opened]:
     """Starts a provider with a script."""
     with ExitStack() as stack:
 
-        def opened(*script: Said) -> Provider:
-            return stack.enter_context(Provider(*script).running())
+        def opened(*script: Said, certificate: Certificate | None = None) -> Provider:
+            return stack.enter_context(Provider(*script, certificate=certificate).running())
 
         yield opened
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ssl
+import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 WAIT_S = 20.0
 
@@ -28,27 +31,52 @@ class Got:
     body: bytes
 
 
-class Provider:
-    """Says its ``script`` in order, then ``ok`` for ever."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Certificate:
+    chain: Path
+    key: Path
 
-    def __init__(self, *script: Said) -> None:
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = False
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A client that hung up, as these tests make ours do, is no news."""
+        if not isinstance(sys.exc_info()[1], OSError):
+            super().handle_error(request, client_address)  # type: ignore[arg-type]
+
+
+class Provider:
+    """Says its ``script`` in order, then ``ok`` for ever; over TLS with a ``certificate``."""
+
+    def __init__(self, *script: Said, certificate: Certificate | None = None) -> None:
         self.script = list(script)
         self.got: list[Got] = []
         self._changed = threading.Condition()
         self._closing = threading.Event()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
-        self._server.daemon_threads = False
+        self._server = _Server(("127.0.0.1", 0), self._handler())
+        self._scheme = "https" if certificate else "http"
+        if certificate:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(certificate.chain, certificate.key)
+            self._server.socket = context.wrap_socket(
+                self._server.socket, server_side=True, do_handshake_on_connect=False
+            )
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_address[1]}/hook/T0KEN"
+        return f"{self._scheme}://127.0.0.1:{self._server.server_address[1]}/hook/T0KEN"
 
     def wait_for(self, count: int) -> list[Got]:
         """What arrived, as soon as it is ``count`` requests."""
         with self._changed:
             assert self._changed.wait_for(lambda: len(self.got) >= count, WAIT_S), f"only {len(self.got)} arrived"
             return list(self.got)
+
+    def hang_up(self) -> None:
+        """Ends the calls that hang, without an answer."""
+        self._closing.set()
 
     @contextmanager
     def running(self) -> Iterator[Provider]:
