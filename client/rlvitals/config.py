@@ -9,10 +9,23 @@ from datetime import datetime
 from enum import Enum
 
 SECRET_WORDS = frozenset(
-    {"secret", "secrets", "password", "passwords", "passwd", "passphrase", "pwd", "apikey", "credential", "credentials"}
+    {
+        "secret",
+        "secrets",
+        "password",
+        "passwords",
+        "passwd",
+        "passphrase",
+        "pwd",
+        "apikey",
+        "credential",
+        "credentials",
+    }
     | {"authorization", "cookie", "cookies", "bearer"}
 )
-KEY_OWNERS = frozenset({"api", "access", "private", "auth", "signing", "encryption", "license", "account", "master"})
+KEY_OWNERS = frozenset(
+    {"api", "access", "private", "auth", "signing", "encryption", "license", "account", "master"}
+)
 TOKEN_OWNERS = frozenset({"access", "api", "auth", "refresh", "session", "hub", "hf"})
 TOKENIZER_WORDS = frozenset(
     {"pad", "eos", "bos", "unk", "sep", "cls", "mask", "stop", "special", "image", "video", "audio", "think"}

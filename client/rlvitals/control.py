@@ -82,7 +82,9 @@ def _cooldown_reason(command: Command, at: Situation) -> str:
     if command.kind not in ARGUMENT_KINDS or at.last_change is None:
         return ""
     again = at.last_change + at.limits.cooldown_steps
-    return f"changed at step {at.last_change}, not again before step {again}" if at.step < again else ""
+    if not at.last_change <= at.step < again:
+        return ""
+    return f"changed at step {at.last_change}, not again before step {again}"
 
 
 class Control:

@@ -1,8 +1,8 @@
 """The one place where our own errors end: nothing of ours ever reaches the training loop.
 
 `kept` wraps a function at the public edge, `Guard` is the same as a context manager, `attempt` calls foreign code
-(a tensor's ``__float__``). KeyboardInterrupt and SystemExit always pass; everything does with ``RLVITALS_RAISE=1``,
-which tests set.
+(a tensor's ``__float__``). KeyboardInterrupt and SystemExit always pass; with ``RLVITALS_RAISE=1``, as in tests,
+everything does.
 """
 
 from __future__ import annotations

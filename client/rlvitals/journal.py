@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import os
+import struct
 import threading
 import zlib
 from collections import deque
@@ -87,7 +88,7 @@ class Journal:
         missing: Mapping[str, str] | None = None,
         extremes: Mapping[str, Extreme] | None = None,
     ) -> None:
-        """Appends one step. ``values`` are ints and floats; raises OverflowError for an int beyond a double."""
+        """Appends one step. ``values`` are ints and floats; raises struct.error for an int beyond a double."""
         with self._lock:
             if self._busy:  # a signal handler or finalizer reports while this very thread is writing
                 self._later.append(
@@ -108,9 +109,14 @@ class Journal:
                 if plan.order is not None:
                     numbers = [numbers[i] for i in plan.order]
                 seq = self.seq + 1
-                body = plan.pack(
-                    MARK, Kind.STEP, plan.length, seq, step, time_s, plan.width, plan.bitmap, *numbers
-                )
+                try:
+                    body = plan.pack(
+                        MARK, Kind.STEP, plan.length, seq, step, time_s, plan.width, plan.bitmap, *numbers
+                    )
+                except struct.error:
+                    if before:  # new names must not be lost with the step
+                        self._write(before, self.seq)
+                    raise
                 self.seq = seq
                 self._write(before + body + TAIL.pack(zlib.crc32(body)), seq)
             finally:

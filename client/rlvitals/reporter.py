@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import struct
 import sys
 import threading
 import time
@@ -307,7 +308,7 @@ class Reporter:
         self._spent_s = 0.0
         try:
             journal.step(step, time_s, values, own, missing=missing, extremes=extremes)
-        except OverflowError:
+        except struct.error:
             values, missing = self._numbers(values, missing)
             journal.step(step, time_s, values, own, missing=missing, extremes=extremes)
 

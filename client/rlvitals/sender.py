@@ -172,15 +172,17 @@ class Sender:
     def sync(self) -> tuple[int, int]:
         """Sends what dead writers left in the spool. Returns (journals sent, journals left behind)."""
         self._hurried = True
-        sent = 0
+        claimed = 0
         while self._adopt():
+            claimed += 1
             while self._left is not None and self._link.failures < SYNC_TRIES_MAX:
                 self._wake.wait(max(0.0, self._link.next_s - self._clock()))
                 self._send_left()
             if self._left is not None:
                 self._put_off(self._left)
-            sent += not self._not_now
-        return sent, len(self._not_now)
+        if self._post is not None:
+            self._post.close()
+        return claimed - len(self._not_now), len(self._not_now)
 
     # -- one round ---------------------------------------------------------------------------------------------
 

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from rlvitals import notices
 from rlvitals.contract.report import Phase, RunInfo
 from rlvitals.reporter import Reporter
 from rlvitals.settings import Settings
-
 from tests.client.service import Service, serving
 
 MakeReporter = Callable[..., Reporter]
@@ -49,7 +49,13 @@ def make_reporter(tmp_path: Path) -> Iterator[MakeReporter]:
     made: list[Reporter] = []
 
     def make(url: str = "", run: str = "r", **settings: Any) -> Reporter:
-        chosen = {"url": url, "spool": tmp_path / "spool", "interval_s": 0.02, "timeout_s": 5.0, "exit_flush_s": 0.2}
+        chosen = {
+            "url": url,
+            "spool": tmp_path / "spool",
+            "interval_s": 0.02,
+            "timeout_s": 5.0,
+            "exit_flush_s": 0.2,
+        }
         reporter = Reporter(Settings(**{**chosen, **settings}), RunInfo(id=run))
         made.append(reporter)
         return reporter

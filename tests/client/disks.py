@@ -15,7 +15,9 @@ def tmpfs(folder: Path, size: str) -> Iterator[Path]:
     """Mounts a tmpfs of ``size`` on ``folder``; skips the test loudly where that is not allowed."""
     folder.mkdir(parents=True, exist_ok=True)
     mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", f"size={size},mode=700", "tmpfs", str(folder)], capture_output=True, check=False
+        ["mount", "-t", "tmpfs", "-o", f"size={size},mode=700", "tmpfs", str(folder)],
+        capture_output=True,
+        check=False,
     )
     if mounted.returncode:
         pytest.skip("NO RIGHT TO MOUNT A TMPFS HERE: the test with a real small disk was left out")

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 import pytest
+
 from rlvitals.config import REMOVED, clean, is_secret
 from rlvitals.contract import codec
 

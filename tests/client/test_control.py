@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
 
 import pytest
+
 from rlvitals.contract.command import Bounds, Command, CommandKind, CommandState, Outcome
 from rlvitals.control import WAITING_MAX, Control, ControlLimits, Situation, verdict
 

@@ -100,7 +100,10 @@ def test_a_value_whose_name_was_lost_is_counted_and_the_others_kept(tmp_path: Pa
 def test_commands_of_all_attempts_of_a_run_are_known(tmp_path: Path) -> None:
     for attempt, run in (("a1", "r"), ("a2", "r"), ("a3", "other")):
         journal = Journal(journal_folder(tmp_path, run, attempt), Writer(run=RunInfo(id=run), attempt=attempt))
-        taken = {"command": {"id": f"c-{attempt}", "kind": "pause", "expires_at": "2030-01-01T00:00:00Z"}, "step": 1}
+        taken = {
+            "command": {"id": f"c-{attempt}", "kind": "pause", "expires_at": "2030-01-01T00:00:00Z"},
+            "step": 1,
+        }
         journal.append(Kind.COMMAND, lambda seq, taken=taken: codec.dumps({"seq": seq, **taken}))  # type: ignore[misc]
         if attempt == "a2":
             done = {"command_id": "c-a2", "state": "applied"}

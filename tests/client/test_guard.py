@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+
 from rlvitals import guard
 from rlvitals.guard import Guard, attempt, kept
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from rlvitals.contract import codec
 from rlvitals.contract.report import Event, EventKind, Extreme, RunInfo, StepReport
 from rlvitals.follow import Follower
@@ -18,7 +19,6 @@ from rlvitals.journal import Journal, Writer
 from rlvitals.names import NAME_CHARS_MAX
 from rlvitals.record import Kind
 from rlvitals.spool import segments
-
 from tests.client.disks import remount, tmpfs
 
 RUN = RunInfo(id="r")
@@ -45,7 +45,9 @@ def test_a_step_is_on_disk_when_step_returns(tmp_path: Path) -> None:
     assert read_all(tmp_path / "j") == [StepReport(seq=1, step=7, time_s=12.5, values={"a": 1.0, "b": 2.0})]
 
 
-_VALUES = st.dictionaries(st.text(min_size=1, max_size=12), st.floats(allow_nan=True, allow_infinity=True), max_size=12)
+_VALUES = st.dictionaries(
+    st.text(min_size=1, max_size=12), st.floats(allow_nan=True, allow_infinity=True), max_size=12
+)
 
 
 @given(st.lists(_VALUES, min_size=1, max_size=8))
@@ -63,7 +65,7 @@ def test_nan_infinities_and_missing_names_survive_the_journal(steps: list[dict[s
         assert got.pop("rlvitals.errors") == 0.0
         assert got.keys() == values.keys()
         for name, value in values.items():
-            assert got[name] == value or math.isnan(got[name]) and math.isnan(value)
+            assert got[name] == value or (math.isnan(got[name]) and math.isnan(value))
             assert math.copysign(1, got[name]) == math.copysign(1, value) or math.isnan(value)
 
 
@@ -78,7 +80,9 @@ def test_names_may_change_from_step_to_step_and_their_order_too(tmp_path: Path) 
 def test_missing_and_extremes_stay_with_their_step(tmp_path: Path) -> None:
     journal = journal_in(tmp_path / "j")
     worst = Extreme(value=math.inf, token_id=0, position=None, sample=3, masked=False, token="\ufffd")
-    journal.step(1, 0.0, {"a": 1.0}, missing={"ratio.max": "old log-probs are not computed"}, extremes={"x": worst})
+    journal.step(
+        1, 0.0, {"a": 1.0}, missing={"ratio.max": "old log-probs are not computed"}, extremes={"x": worst}
+    )
     journal.step(2, 0.0, {"a": 2.0})
     first, second = read_all(tmp_path / "j")
     assert first.missing == {"ratio.max": "old log-probs are not computed"}

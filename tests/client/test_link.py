@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
+
 from rlvitals.link import CAP_EARLY_S, CAP_LATE_S, REFUSED_RETRY_S, Link
 
 

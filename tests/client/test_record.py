@@ -6,6 +6,7 @@ import struct
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from rlvitals.contract.report import Extreme
 from rlvitals.record import (
     MARK,
@@ -94,12 +95,12 @@ _WHOLE_NUMBERS = st.none() | st.integers(-(2**63), 2**63 - 1)
 def test_an_extreme_survives_with_what_is_unknown_kept_apart_from_zero(
     value: float, whole: tuple[int | None, int | None, int | None], masked: bool | None, token: str | None
 ) -> None:
-    sent = Extreme(
-        value=value, token_id=whole[0], position=whole[1], sample=whole[2], masked=masked, token=token
-    )
+    sent = Extreme(value=value, token_id=whole[0], position=whole[1], sample=whole[2], masked=masked, token=token)
     got = read_extremes(extremes_payload({"a": sent, "b": sent}, {"a": 0, "b": 1}), ["a", "b"])
     for one in got.values():
-        assert struct.pack("d", one.value) == struct.pack("d", value) or math.isnan(value) and math.isnan(one.value)
+        assert struct.pack("d", one.value) == struct.pack("d", value) or (
+            math.isnan(value) and math.isnan(one.value)
+        )
         assert (one.token_id, one.position, one.sample, one.masked, one.token) == (*whole, masked, token)
 
 

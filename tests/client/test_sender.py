@@ -12,12 +12,12 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
+
 from rlvitals.contract.command import Command, CommandKind, Outcome
 from rlvitals.contract.report import Event, Extreme, Phase, StepReport, Text
 from rlvitals.reporter import Reporter
 from rlvitals.settings import Mode
 from rlvitals.spool import journals, read_acked, segments
-
 from tests.client.conftest import MakeReporter
 from tests.client.disks import remount, tmpfs
 from tests.client.service import DEADLINE_S, Reply, Service
@@ -222,7 +222,9 @@ def test_a_restored_store_gets_again_what_it_lost(service: Service, make_reporte
     assert service.duplicates == 0
 
 
-def test_a_finished_attempt_is_sent_again_to_a_restored_store(service: Service, make_reporter: MakeReporter) -> None:
+def test_a_finished_attempt_is_sent_again_to_a_restored_store(
+    service: Service, make_reporter: MakeReporter
+) -> None:
     first = make_reporter(service.url)
     first.report(0, {"a": 1.0})
     assert first.flush(DEADLINE_S)
@@ -293,7 +295,9 @@ def test_a_killed_trainers_journal_is_sent_by_the_next_process(
     assert {b.run.id for b in service.batches if b.attempt == offline.attempt} == {"old"}
 
 
-def test_a_living_writers_journal_is_left_to_it(service: Service, make_reporter: MakeReporter, dead_url: str) -> None:
+def test_a_living_writers_journal_is_left_to_it(
+    service: Service, make_reporter: MakeReporter, dead_url: str
+) -> None:
     living = make_reporter(dead_url, run="other")
     living.report(0, {"a": 1.0})
     reporter = make_reporter(service.url)

@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
+
 from rlvitals import settings
 from rlvitals.settings import DEFAULT_URL, Mode, load, read_token_file
 
@@ -35,7 +36,12 @@ def test_arguments_go_before_variables_and_those_before_the_token_file(tmp_path:
     chosen = load(env=env)
     assert (chosen.url, chosen.token, chosen.project) == ("https://vitals.example", "from-env", "p")
     chosen = load(env=env, url="http://10.0.0.1:1", token="argument", project="q", run="id")
-    assert (chosen.url, chosen.token, chosen.project, chosen.run_id) == ("http://10.0.0.1:1", "argument", "q", "id")
+    assert (chosen.url, chosen.token, chosen.project, chosen.run_id) == (
+        "http://10.0.0.1:1",
+        "argument",
+        "q",
+        "id",
+    )
 
 
 def test_the_files_token_goes_to_no_other_service(tmp_path: Path) -> None:
@@ -106,7 +112,9 @@ def test_the_token_is_not_in_the_settings_printed(tmp_path: Path) -> None:
 def test_a_spool_on_the_network_is_moved_unless_chosen(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(settings, "mounts", lambda: f"server:/home {tmp_path} nfs4 rw 0 0\n/dev/vda / ext4 rw 0 0\n")
+    monkeypatch.setattr(
+        settings, "mounts", lambda: f"server:/home {tmp_path} nfs4 rw 0 0\n/dev/vda / ext4 rw 0 0\n"
+    )
     assert load(env=home(tmp_path)).spool == settings.local_spool()
     assert load(env=home(tmp_path, RLVITALS_DIR=str(tmp_path / "mine"))).spool == tmp_path / "mine"
     assert "network file system (nfs4)" in caplog.text

@@ -3,10 +3,10 @@ from __future__ import annotations
 import gzip
 
 import pytest
+
 from rlvitals.contract.report import Receipt, ReportBatch, RunInfo, StepReport
 from rlvitals.contract.wire import to_wire
 from rlvitals.transport import RETRY_AFTER_MAX_S, Transport, Verdict, classify, pack
-
 from tests.client.service import Reply, Service
 
 BATCH = pack(to_wire(ReportBatch(run=RunInfo(id="r"), attempt="a", steps=())))
@@ -36,11 +36,21 @@ def test_a_status_has_a_meaning(status: int, verdict: Verdict) -> None:
 
 def test_a_receipt_is_read_and_what_is_none_is_not_believed() -> None:
     assert classify(200, {}, RECEIPT).receipt == Receipt(epoch="e", stored_through=7)
-    for body in (b"", b"ok", b"null", b"[]", b'{"epoch":"e"}', b'{"epoch":"e","stored_through":1.5}', b"[" * 100_000):
+    for body in (
+        b"",
+        b"ok",
+        b"null",
+        b"[]",
+        b'{"epoch":"e"}',
+        b'{"epoch":"e","stored_through":1.5}',
+        b"[" * 100_000,
+    ):
         assert classify(200, {}, body).verdict is Verdict.RETRY
 
 
-@pytest.mark.parametrize(("text", "seconds"), [("5", 5.0), ("99999", RETRY_AFTER_MAX_S), ("-1", None), ("x", None)])
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("5", 5.0), ("99999", RETRY_AFTER_MAX_S), ("-1", None), ("x", None)]
+)
 def test_retry_after_is_capped_and_nonsense_left_out(text: str, seconds: float | None) -> None:
     assert classify(503, {"retry-after": text}, b"").retry_after_s == seconds
 
@@ -82,7 +92,9 @@ def test_a_proxy_is_used_but_not_for_the_loopback(service: Service, monkeypatch:
     assert Transport("http://vitals.example", "", timeout_s=1.0)._proxy() is None
 
 
-def test_a_request_through_a_proxy_names_the_whole_address(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_request_through_a_proxy_names_the_whole_address(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("http_proxy", service.url)
     monkeypatch.delenv("no_proxy", raising=False)
     monkeypatch.delenv("NO_PROXY", raising=False)

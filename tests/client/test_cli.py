@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import pytest
+
+import rlvitals
+from rlvitals import cli
+from rlvitals.settings import Mode
+from tests.client.conftest import MakeReporter
+
+
+def join(monkeypatch: pytest.MonkeyPatch, *points: EntryPoint) -> None:
+    monkeypatch.setattr(cli, "entry_points", lambda group: points if group == cli.GROUP else ())
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["--version"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == f"rlvitals {rlvitals.__version__}\n"
+
+
+def test_without_a_command_it_shows_them_all(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main([]) == 2
+    out = capsys.readouterr().out
+    for name in ("sync", "doctor", "serve"):
+        assert name in out
+
+
+def test_a_command_of_another_package_joins(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[list[str]] = []
+    monkeypatch.setattr(cli, "_seen", lambda argv: seen.append(argv) or 3, raising=False)
+    join(monkeypatch, EntryPoint(name="hello", value="rlvitals.cli:_seen", group=cli.GROUP))
+    assert cli.main(["hello", "--loud", "x"]) == 3
+    assert seen == [["--loud", "x"]]
+
+
+@pytest.mark.parametrize(
+    "points", [(), (EntryPoint(name="serve", value="no_such_package.x:main", group=cli.GROUP),)]
+)
+def test_a_missing_package_is_told_with_the_extra_to_install(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], points: tuple[EntryPoint, ...]
+) -> None:
+    join(monkeypatch, *points)
+    assert cli.main(["serve"]) == 2
+    assert "pip install 'rlvitals[server]'" in capsys.readouterr().err
+
+
+def test_an_unknown_command_is_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    join(monkeypatch)
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["dance"])
+    assert ended.value.code == 2
+    assert "dance" in capsys.readouterr().err
+
+
+def test_doctor_shows_the_spool_and_no_secret(
+    make_reporter: MakeReporter,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    monkeypatch.setenv("RLVITALS_DIR", str(tmp_path / "spool"))
+    monkeypatch.setenv("RLVITALS_TOKEN", "s3cret")
+    living, dead = make_reporter(mode=Mode.OFFLINE, run="living"), make_reporter(mode=Mode.OFFLINE, run="dead")
+    living.report(0, {"a": 1.0})
+    dead.report(0, {"a": 1.0})
+    dead.close()
+    assert cli.main(["doctor"]) == 0
+    out = capsys.readouterr().out
+    assert "with a token" in out
+    assert "s3cret" not in out
+    lines = {line.split("/")[0].strip(): line for line in out.splitlines() if "segments" in line}
+    assert "being written" in lines["living"]
+    assert "waits for `rlvitals sync`" in lines["dead"]
