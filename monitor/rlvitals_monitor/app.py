@@ -17,8 +17,11 @@ from rlvitals_monitor import auth, collector, openapi
 from rlvitals_monitor.api import health, login, problems, runs, series
 from rlvitals_monitor.api.deps import utc_now
 from rlvitals_monitor.auth import BrowserGuard, Sessions
+from rlvitals_monitor.control.settings import ControlSettings
 from rlvitals_monitor.live import Live
 from rlvitals_monitor.logs import hide_tokens
+from rlvitals_monitor.notify.dispatcher import Dispatcher
+from rlvitals_monitor.notify.settings import NotifySettings
 from rlvitals_monitor.settings import Settings
 from rlvitals_monitor.store.engine import Store
 from rlvitals_monitor.telemetry import Telemetry
@@ -29,8 +32,9 @@ API = "/api"
 def create_app(settings: Settings, *, with_worker: bool = True) -> FastAPI:
     """The service as one ASGI app; its lifespan migrates the database and runs the worker.
 
-    ``app.state`` has settings, store, live, telemetry, sessions, worker (None without one), and after the start
-    ``local_token``. The explicit 404 below ``/api`` keeps later catch-alls (the dashboard's) from answering there.
+    ``app.state`` has settings, store, live, telemetry, sessions, policies, limits, channels, worker and dispatcher
+    (None without them), and after the start ``local_token``. The explicit 404 below ``/api`` keeps a later catch-all
+    (the dashboard's) from answering there.
     """
     app = FastAPI(
         title="RL Vitals",
@@ -47,7 +51,10 @@ def create_app(settings: Settings, *, with_worker: bool = True) -> FastAPI:
     app.state.live = Live()
     app.state.telemetry = Telemetry()
     app.state.sessions = Sessions(auth.session_key(settings), settings.session_hours)
-    app.state.worker = None
+    control = ControlSettings(policy=settings.policy)
+    app.state.policies, app.state.limits = control.policies, control.limits
+    app.state.channels = NotifySettings().load(settings.url)
+    app.state.worker = app.state.dispatcher = None
     app.add_middleware(BrowserGuard, hosts=settings.hosts)
     problems.install(app)
     openapi.install(app)
@@ -81,6 +88,8 @@ def _start(app: FastAPI, settings: Settings, with_worker: bool) -> None:
     app.state.store.migrate()
     app.state.local_token = auth.ensure_local_token(app.state.store, settings, utc_now())
     if with_worker:
+        app.state.dispatcher = Dispatcher(app.state.store, app.state.channels)
+        app.state.dispatcher.start()
         app.state.worker = _worker(app, settings)
 
 
@@ -88,6 +97,9 @@ def _stop(app: FastAPI) -> None:
     if app.state.worker is not None:
         app.state.worker.stop()
         app.state.worker = None
+    if app.state.dispatcher is not None:
+        app.state.dispatcher.stop()
+        app.state.dispatcher = None
     app.state.store.close()
 
 
@@ -99,6 +111,14 @@ def _later_routers() -> list[Any]:
 def _worker(app: FastAPI, settings: Settings) -> Any:
     if importlib.util.find_spec("rlvitals_monitor.worker") is None:
         return None
-    worker = import_module("rlvitals_monitor.worker").Worker(app.state.store, live=app.state.live)
+    state = app.state
+    worker = import_module("rlvitals_monitor.worker").Worker(
+        state.store,
+        live=state.live,
+        channels=state.channels,
+        policies=state.policies,
+        limits=state.limits,
+        told=state.dispatcher.wake,
+    )
     worker.start()
     return worker

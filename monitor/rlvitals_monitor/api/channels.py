@@ -25,7 +25,7 @@ from rlvitals_monitor.notify.channel import Channels
 from rlvitals_monitor.notify.dispatch import fire_test, view_channels
 from rlvitals_monitor.store import outbox
 
-router = APIRouter(tags=["notify"])
+router = APIRouter(prefix="/api/v1", tags=["notify"])
 
 
 def get_channels(request: Request) -> Channels:

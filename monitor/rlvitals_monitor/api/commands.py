@@ -29,7 +29,7 @@ from rlvitals_monitor.control import mailbox
 from rlvitals_monitor.control.bounds import Limits
 from rlvitals_monitor.store import commands
 
-router = APIRouter(tags=["control"])
+router = APIRouter(prefix="/api/v1", tags=["control"])
 
 _Words = Annotated[str, Field(max_length=1000)]
 

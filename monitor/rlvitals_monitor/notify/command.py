@@ -1,0 +1,50 @@
+"""``rlvitals notify``: which channels there are, and a test message that repeats the provider's own words."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from datetime import datetime, timezone
+
+from rlvitals_monitor.notify.channel import Channels
+from rlvitals_monitor.notify.dispatch import fire_test
+from rlvitals_monitor.notify.settings import NotifySettings
+
+
+def notify(argv: list[str], own_url: str = "") -> int:
+    """Channels that alerts go to: list them, or send a test message to one."""
+    parser = argparse.ArgumentParser(prog="rlvitals notify", description=notify.__doc__)
+    actions = parser.add_subparsers(dest="action", required=True)
+    actions.add_parser("list")
+    actions.add_parser("test").add_argument("channel")
+    told = parser.parse_args(argv)
+    try:
+        channels = NotifySettings().load(own_url)
+    except ValueError as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    return _test(channels, told.channel) if told.action == "test" else _list(channels)
+
+
+def _list(channels: Channels) -> int:
+    for channel in channels:
+        signed = "signed" if channel.secret else "unsigned"
+        sys.stdout.write(
+            f"{channel.name}  {channel.kind.value}  {channel.host}  {channel.severity.value}  {signed}\n"
+        )
+    if not channels.items:
+        sys.stderr.write(
+            "no channels: set RLVITALS_CHANNELS, RLVITALS_SLACK_WEBHOOK_URL or RLVITALS_WEBHOOK_URL\n"
+        )
+    return 0
+
+
+def _test(channels: Channels, name: str) -> int:
+    channel = channels.get(name)
+    if channel is None:
+        known = ", ".join(c.name for c in channels) or "none"
+        sys.stderr.write(f"there is no channel {name!r}; there are: {known}\n")
+        return 2
+    result = fire_test(channel, datetime.now(timezone.utc), channels.public_url)
+    sys.stdout.write(f"{name}: {'delivered' if result.delivered else 'NOT delivered'}: {result.answer}\n")
+    return 0 if result.delivered else 1

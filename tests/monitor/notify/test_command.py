@@ -1,0 +1,51 @@
+"""``rlvitals notify`` against a provider."""
+
+from __future__ import annotations
+
+import pytest
+
+from rlvitals_monitor.notify.command import notify
+from tests.monitor.notify.conftest import Opened
+from tests.monitor.notify.provider import Said
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch, provide: Opened) -> None:
+    provider = provide(Said(), Said(status=403, body=b"action_prohibited"))
+    monkeypatch.setenv("RLVITALS_SLACK_WEBHOOK_URL", provider.url)
+    monkeypatch.setenv("RLVITALS_ALLOW_PRIVATE", "1")
+
+
+@pytest.mark.usefixtures("told")
+def test_a_test_message_says_what_the_provider_said(capsys: pytest.CaptureFixture[str]) -> None:
+    assert notify(["test", "slack"]) == 0
+    assert capsys.readouterr().out == "slack: delivered: HTTP 200: ok\n"
+    assert notify(["test", "slack"]) == 1
+    assert capsys.readouterr().out == "slack: NOT delivered: HTTP 403: action_prohibited\n"
+
+
+@pytest.mark.usefixtures("told")
+def test_the_list_shows_hosts_and_no_secrets(capsys: pytest.CaptureFixture[str]) -> None:
+    assert notify(["list"]) == 0
+    assert capsys.readouterr().out == "slack  slack  127.0.0.1  warning  unsigned\n"
+
+
+@pytest.mark.usefixtures("told")
+def test_a_channel_that_is_not_there_is_told_with_those_that_are(capsys: pytest.CaptureFixture[str]) -> None:
+    assert notify(["test", "team"]) == 2
+    assert capsys.readouterr().err == "there is no channel 'team'; there are: slack\n"
+
+
+def test_without_channels_it_says_how_to_make_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert notify(["list"]) == 0
+    assert "RLVITALS_SLACK_WEBHOOK_URL" in capsys.readouterr().err
+
+
+def test_settings_that_are_wrong_are_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("RLVITALS_WEBHOOK_URL", "http://plain.example/h0k")
+    assert notify(["list"]) == 2
+    told = capsys.readouterr().err
+    assert "expected https" in told
+    assert "h0k" not in told
