@@ -33,8 +33,8 @@ def create_app(settings: Settings, *, with_worker: bool = True) -> FastAPI:
     """The service as one ASGI app; its lifespan migrates the database and runs the worker.
 
     ``app.state`` has settings, store, live, telemetry, sessions, policies, limits, channels, worker and dispatcher
-    (None without them), and after the start ``local_token``. The explicit 404 below ``/api`` keeps a later catch-all
-    (the dashboard's) from answering there.
+    (None without them), and after the start ``local_token``. The explicit 404 below ``/api`` keeps later
+    catch-alls (the dashboard's) from answering there.
     """
     app = FastAPI(
         title="RL Vitals",

@@ -59,7 +59,7 @@ def a_transition(alert: Alert | None = None, **given: object) -> Transition:
 def resolved(transition: Transition, **given: object) -> Transition:
     alert = replace(transition.alert, state=AlertState.RESOLVED)
     changes = {"id": "x2", "before": AlertState.FIRING, "after": AlertState.RESOLVED, "step": 150, **given}
-    return replace(transition, alert=alert, **changes)
+    return replace(transition, alert=alert, **changes)  # type: ignore[arg-type]
 
 
 def plant_run(
