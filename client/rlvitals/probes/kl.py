@@ -185,7 +185,8 @@ def _build(
     counts = {name: int(stats.pop(name)) for name in _STATS[:2]}
     # exp rounds where d is next to 0; k3 itself is never negative
     stats["kl.k3"], stats["kl.capped"] = max(stats["kl.k3"], 0.0), max(stats["kl.capped"], 0.0)
-    stats["kl.pull_sq"] = coef * coef * stats["kl.pull_sq"] if stats["kl.pull_sq"] else 0.0
+    # a coefficient of 0 pulls nothing, even where the sum overflows
+    stats["kl.pull_sq"] = coef * coef * stats["kl.pull_sq"] if coef else 0.0
     return Tally(
         counts=counts,
         sums=stats,

@@ -81,6 +81,8 @@ def on_host(tensor: Tensor) -> bool:
 def row_blocks(tensor: Tensor) -> list[slice]:
     """How to cut the rows of (B, T): into cache-sized blocks on a CPU, not at all on a GPU."""
     rows, width = tensor.shape
+    if not width:
+        return []
     step = max(1, CHUNK // max(width, 1)) if on_host(tensor) else max(rows, 1)
     return [slice(start, min(start + step, rows)) for start in range(0, rows, step)]
 
@@ -105,17 +107,17 @@ class IdTable:
             least, most = (int(end) for end in ids.aminmax())
             vocabulary = min(most + 1, VOCABULARY_LIMIT)
             self._fits = 0 <= least <= most < vocabulary
-        self._sums = torch.zeros(max(vocabulary, 1), dtype=torch.float64, device=ids.device)
+        self.sums = torch.zeros(max(vocabulary, 1), dtype=torch.float64, device=ids.device)
 
     def add(self, ids: Tensor, amounts: Tensor) -> None:
-        known = ids if self._fits else ids.clamp(0, self._sums.numel() - 1)
-        self._sums.scatter_add_(0, known.reshape(-1), amounts.view(-1))
+        known = ids if self._fits else ids.clamp(0, self.sums.numel() - 1)
+        self.sums.scatter_add_(0, known.reshape(-1).long(), amounts.reshape(-1))
 
     def part(self) -> Tensor:
         if self._on_host:
-            return self._sums
-        top = self._sums.topk(min(TOP_IDS_ON_DEVICE, self._sums.numel()))
-        rest = (self._sums.sum() - top.values.sum()).clamp_min(0.0)
+            return self.sums
+        top = self.sums.topk(min(TOP_IDS_ON_DEVICE, self.sums.numel()))
+        rest = (self.sums.sum() - top.values.sum()).clamp_min(0.0)
         slack = torch.minimum(top.values[-1], rest)
         return torch.cat([torch.stack([rest, slack]), top.values, top.indices.double()])
 

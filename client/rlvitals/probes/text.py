@@ -67,20 +67,53 @@ def tally_text(table: TokenTable, ids: Any, chosen: Any, *, sample_offset: int =
     utf8 = scan(table.maps, code_rows(table.map_of, numbers, mask))
     ids_seen = IdSums.count(numbers.ravel() if mask is None else numbers[mask])
     classes = _class_counts(table, ids_seen)
-    never, first = _never_trained(table, numbers, mask, classes, sample_offset)
+    never, first = _never_trained(table, numbers, mask, classes)
+    tally = tally_found(
+        table,
+        utf8,
+        classes=classes,
+        ids_seen=ids_seen,
+        id0=int(ids_seen.amounts[ids_seen.ids == 0].sum()),
+        error_ids=numbers[utf8.error_rows, utf8.error_positions],
+        first_never=first,
+        sample_offset=sample_offset,
+    )
+    return tally, TextRows(utf8=utf8, never_trained=never)
+
+
+def tally_found(
+    table: TokenTable,
+    utf8: RowCounts,
+    *,
+    classes: Whole,
+    ids_seen: IdSums,
+    id0: int,
+    error_ids: Whole,
+    first_never: tuple[int, int, int] | None,
+    sample_offset: int,
+) -> Tally:
+    """The Tally of what was counted on the host or on a device.
+
+    ``classes`` are counts by `TokenClass`, ``error_ids`` the ids at ``utf8.error_rows`` and ``error_positions``,
+    ``first_never`` the (row, position, id) of the first never-trained id.
+    """
     tally = Tally(
         counts={
-            "text.completions": numbers.shape[0],
+            "text.completions": utf8.errors.size,
             "text.tokens": int(classes.sum()),
             "text.never_trained": _total(classes, NEVER_TRAINED),
             "text.out_of_range": int(classes[TokenClass.OUT_OF_RANGE]),
-            "text.id0": int(ids_seen.amounts[ids_seen.ids == 0].sum()),
+            "text.id0": id0,
         },
         by_id={"text.top_id_share": ids_seen},
-        firsts=first,
+        firsts={} if first_never is None else {"text.never_trained_rate": _at(first_never, 1.0, sample_offset)},
     )
-    rows = TextRows(utf8=utf8, never_trained=never)
-    return tally + _utf8(table, utf8, numbers, sample_offset) + _byte_pieces(table, classes), rows
+    return tally + _utf8(table, utf8, error_ids, sample_offset) + _byte_pieces(table, classes)
+
+
+def _at(place: tuple[int, int, int], value: float, offset: int) -> Extreme:
+    row, position, token_id = place
+    return Extreme(value=value, token_id=token_id, position=position, sample=row + offset)
 
 
 def _mask(chosen: Any, shape: tuple[int, ...]) -> Flags | None:
@@ -109,20 +142,19 @@ def _total(classes: Whole, kinds: Sequence[TokenClass]) -> int:
 
 
 def _never_trained(
-    table: TokenTable, ids: Whole, mask: Flags | None, classes: Whole, offset: int
-) -> tuple[Whole, dict[str, Extreme]]:
+    table: TokenTable, ids: Whole, mask: Flags | None, classes: Whole
+) -> tuple[Whole, tuple[int, int, int] | None]:
     """Count per row and the first such token. The search is made only where there are some, which is rare."""
     if not _total(classes, NEVER_TRAINED):
-        return np.zeros(ids.shape[0], np.int64), {}
+        return np.zeros(ids.shape[0], np.int64), None
     slots = np.where((ids < 0) | (ids > table.rows), table.rows, ids)
     bad = np.isin(table.classes, NEVER_TRAINED)[slots]
     bad &= True if mask is None else mask
     row, position = (int(i) for i in np.unravel_index(int(bad.argmax()), bad.shape))
-    first = Extreme(value=1.0, token_id=int(ids[row, position]), position=position, sample=row + offset)
-    return bad.sum(axis=1), {"text.never_trained_rate": first}
+    return bad.sum(axis=1), (row, position, int(ids[row, position]))
 
 
-def _utf8(table: TokenTable, utf8: RowCounts, ids: Whole, offset: int) -> Tally:
+def _utf8(table: TokenTable, utf8: RowCounts, error_ids: Whole, offset: int) -> Tally:
     if table.family is Family.PLAIN or table.mismatch:
         return Tally.absent(UTF8_METRICS, f"not measured: {table.mismatch}" if table.mismatch else NO_BYTES)
     return Tally(
@@ -132,17 +164,16 @@ def _utf8(table: TokenTable, utf8: RowCounts, ids: Whole, offset: int) -> Tally:
             "text.error_completions": int((utf8.errors > 0).sum()),
             "text.tail_completions": int((utf8.tails > 0).sum()),
         },
-        maxima=_worst_row(utf8, ids, offset) if utf8.error_rows.size else {},
+        maxima=_worst_row(utf8, error_ids, offset) if utf8.error_rows.size else {},
     )
 
 
-def _worst_row(utf8: RowCounts, ids: Whole, offset: int) -> dict[str, Extreme]:
+def _worst_row(utf8: RowCounts, error_ids: Whole, offset: int) -> dict[str, Extreme]:
     """The completion with the most errors, and the token at which its first error came to light."""
     row = int(utf8.errors.argmax())
-    position = int(utf8.error_positions[int((utf8.error_rows == row).argmax())])
-    token_id = int(ids[row, position])
-    worst = Extreme(value=float(utf8.errors[row]), token_id=token_id, position=position, sample=row + offset)
-    return {"text.worst_errors": worst}
+    first = int((utf8.error_rows == row).argmax())
+    place = row, int(utf8.error_positions[first]), int(error_ids[first])
+    return {"text.worst_errors": _at(place, float(utf8.errors[row]), offset)}
 
 
 def _byte_pieces(table: TokenTable, classes: Whole) -> Tally:
