@@ -15,13 +15,13 @@ from sqlalchemy import Connection
 
 from rlvitals.contract.alert import AlertState, Transition
 from rlvitals_monitor.alerts.engine import STEPS_A_CALL, Cache, advance
+from rlvitals_monitor.alerts.settings import RuleSettings
 from rlvitals_monitor.control import mailbox
 from rlvitals_monitor.control.bounds import Limits
 from rlvitals_monitor.control.policy import Policies
 from rlvitals_monitor.live import Live
 from rlvitals_monitor.notify import dispatch
 from rlvitals_monitor.notify.channel import Channels
-from rlvitals_monitor.rules.loader import load_rules
 from rlvitals_monitor.rules.rule import Rule
 from rlvitals_monitor.store import alerts, evaluations
 from rlvitals_monitor.store.engine import Store
@@ -43,7 +43,8 @@ log = logging.getLogger(__name__)
 class Worker:
     """``start`` it once, ``wake`` it after each commit of steps, ``stop`` it at the end; or just call ``tick``.
 
-    ``told`` is called when transitions were routed to channels, so that whoever delivers looks at once.
+    Without ``rules`` it judges by the catalogue and the operator's files. ``told`` is called when transitions were
+    routed to channels, so that whoever delivers looks at once.
     """
 
     def __init__(
@@ -59,7 +60,7 @@ class Worker:
         clock: Callable[[], datetime] = lambda: datetime.now(timezone.utc),
     ) -> None:
         self._store, self._live, self._told, self._clock = store, live, told, clock
-        self.rules = tuple(load_rules() if rules is None else rules)
+        self.rules = tuple(RuleSettings().load() if rules is None else rules)
         self._channels = channels or Channels()
         self._policies, self._limits = policies or Policies(), limits or Limits()
         self._cache = Cache()

@@ -56,6 +56,16 @@ class Item:
             raise self.fail(f"expected a list, got {_kind(self.node)}")
         return [Item(self.file, node) for node in self.node.value]
 
+    def items(self) -> list[tuple[str, Item]]:
+        """A mapping with free keys, each once."""
+        if not isinstance(self.node, yaml.MappingNode):
+            raise self.fail(f"expected a mapping, got {_kind(self.node)}")
+        names = [Item(self.file, key).text() for key, _ in self.node.value]
+        for name in names:
+            if names.count(name) > 1:
+                raise self.fail(f"expected {name!r} once, got it twice")
+        return [(name, Item(self.file, value)) for name, (_, value) in zip(names, self.node.value, strict=True)]
+
     def mapping(self, allowed: tuple[str, ...], required: tuple[str, ...] = ()) -> dict[str, Item]:
         """Its entries by key. Unknown, doubled and absent keys are refused."""
         if not isinstance(self.node, yaml.MappingNode):

@@ -1,0 +1,85 @@
+"""Alerts as they are, the changes of a run in order, and who looks after which."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, cast
+
+from fastapi import APIRouter, Path, Query
+from pydantic import Field
+
+from rlvitals.contract.alert import Alert, AlertState, Transition
+from rlvitals.contract.view import Page
+from rlvitals_monitor.api.deps import (
+    PAGE_DEFAULT,
+    PAGE_MAX,
+    ContractResponse,
+    CursorQuery,
+    Limit,
+    LiveDep,
+    Operator,
+    Reader,
+    RunId,
+    StoreDep,
+    page_of,
+    read_cursor,
+    write_cursor,
+)
+from rlvitals_monitor.errors import NotFound
+from rlvitals_monitor.store import alerts, runs
+
+router = APIRouter(prefix="/api/v1", tags=["alerts"])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Acknowledgement:
+    """``by``: the name to note; without it the name of the token."""
+
+    by: Annotated[str, Field(max_length=alerts.WHO_LIMIT)] = ""
+
+
+@router.get("/alerts", response_model=page_of(Alert), summary="Alerts, newest first")
+def list_alerts(
+    _who: Reader,
+    store: StoreDep,
+    run: Annotated[str | None, Query(max_length=128)] = None,
+    state: Annotated[list[AlertState] | None, Query(description="repeatable; by default all but inactive")] = None,
+    cursor: CursorQuery = "",
+    limit: Limit = PAGE_DEFAULT,
+) -> ContractResponse:
+    after = cast("alerts.Cursor | None", read_cursor(cursor, int, str) if cursor else None)
+    with store.read() as connection:
+        items, more = alerts.page(connection, run=run, states=state or (), after=after, limit=limit)
+    return ContractResponse(Page(items=tuple(items), next=write_cursor(*more) if more else ""))
+
+
+@router.get("/runs/{run}/transitions", response_model=list[Transition], summary="Changes of alerts, oldest first")
+def list_transitions(
+    run: RunId,
+    _who: Reader,
+    store: StoreDep,
+    attempt: Annotated[str | None, Query(max_length=64, description="by default all attempts")] = None,
+    limit: Limit = PAGE_MAX,
+) -> ContractResponse:
+    """The newest ``limit`` of them."""
+    with store.read() as connection:
+        number, _ = runs.find_attempt(connection, run, attempt)
+        only = None if attempt is None else number
+        return ContractResponse(alerts.transitions_of(connection, run, limit, only))
+
+
+@router.post("/alerts/{alert}/acknowledge", response_model=Alert, summary="Note who looks after an alert")
+def acknowledge(
+    alert: Annotated[str, Path(max_length=32)],
+    body: Acknowledgement,
+    who: Operator,
+    store: StoreDep,
+    live: LiveDep,
+) -> ContractResponse:
+    """The first name stays."""
+    with store.begin() as connection:
+        noted = alerts.acknowledge(connection, alert, body.by.strip() or who.name)
+    if noted is None:
+        raise NotFound(f"there is no alert {alert!r}")
+    live.publish(noted.run)
+    return ContractResponse(noted)
