@@ -270,20 +270,21 @@ def test_a_channels_gap_holds_for_all_processes_together(
 def test_a_recovery_never_overtakes_the_news_that_an_alert_fires(
     store: Store, provide: Opened, client: httpx2.Client
 ) -> None:
-    provider = provide(Said(status=500))
+    provider = provide()
     channels = channels_of(channel_to(provider))
-    over = resolved(FIRING, at=later(5))
-    plant_and_route(store, channels)
-    deliver_due(store, channels, NOW, client)
+    over, other = resolved(FIRING, at=later(5)), a_transition(an_alert(id="a2"), id="x9", at=later(6))
+    plant(store, FIRING, over, other)
     with store.begin() as conn:
-        plant_transition(conn, over)
-        route(conn, over, channels, later(5))
-    with store.begin() as conn:
-        held = outbox.claim(conn, "pager", "me", NOW, lease_s=1.0, gap_s=0.0)
-    assert held is None
-    assert deliver_due(store, channels, later(60), client) == 2
-    told = [json.loads(got.body)["type"] for got in provider.got]
-    assert told == ["alert.firing", "alert.firing", "alert.resolved"]
+        for transition in (FIRING, over, other):
+            route(conn, transition, channels, NOW)
+    on_its_way = claim(store, later(10))
+    assert on_its_way is not None
+    assert on_its_way.transition.after is AlertState.FIRING
+    assert deliver_due(store, channels, later(11), client) == 1
+    assert only_of(store, "x9").state == "delivered"
+    assert deliver_due(store, channels, later(11 + LEASE_MARGIN_S), client) == 2
+    told = [json.loads(got.body)["transition"]["id"] for got in provider.got]
+    assert told == ["x9", "x1", "x2"]
 
 
 def test_one_channels_trouble_is_not_anothers(store: Store, provide: Opened, client: httpx2.Client) -> None:
