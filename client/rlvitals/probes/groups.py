@@ -88,7 +88,7 @@ def _spreads(flat: Floats, finite: Flags, size: int) -> tuple[Floats, Flags]:
     rewards, known = rewards[enough], known[enough]
     count = known.sum(axis=1)
     with np.errstate(over="ignore", invalid="ignore"):
-        mean = rewards.sum(axis=1) / count
+        mean = (rewards / count[:, None]).sum(axis=1)  # a sum of huge rewards would overflow
         apart = np.where(known, rewards - mean[:, None], 0.0)
         std: Floats = np.sqrt(np.square(apart).sum(axis=1) / (count - 1))
     return std, std <= EQUAL_WITHIN * np.maximum(1.0, np.abs(rewards).max(axis=1, initial=0.0))

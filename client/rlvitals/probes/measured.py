@@ -66,6 +66,7 @@ _QUOTIENTS: dict[str, tuple[str, str, float, str]] = {
     "ratio.clip_high_share": ("ratio.clipped_high", "ratio.tokens", 1.0, NO_LOSS_TOKENS),
     "ratio.approx_kl": ("ratio.k3", "ratio.tokens", 1.0, NO_LOSS_TOKENS),
     "ratio.rollout_logp_diff": ("rollout.difference", "rollout.tokens", 1.0, NO_LOSS_TOKENS),
+    "ratio.rollout_prob_diff": ("rollout.probability", "rollout.tokens", 1.0, NO_LOSS_TOKENS),
 }
 
 # metric: the counts that add up to it

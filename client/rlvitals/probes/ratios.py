@@ -39,6 +39,8 @@ METRICS = (
     "ratio.clip_high_share",
     "ratio.approx_kl",
 )
+ROLLOUT = ("ratio.rollout_logp_diff", "ratio.rollout_prob_diff")
+NO_SAMPLER = "not measured: the sampling engine returned no log-probs"
 NO_OLD = "not measured: the trainer keeps no old log-probs, its ratio is 1 by construction"
 # |log ratio| in 96 log bins from 1e-4 to 100: a quantile is at most 15.5 % high
 LOW, HIGH, BINS = 1e-4, 1e2, 96
@@ -179,15 +181,30 @@ def _ratio(extreme: Extreme, sign: int) -> Extreme:
 
 
 def tally_rollout(logp: Tensor, rollout: Tensor | None, mask: Tensor) -> Tally:
-    """Mean |trainer - sampler| log-prob for the same weights (signals 1.4); (B, T) each.
+    """Tallies the mismatch with the sampler (see `measure_rollout`); without its log-probs it is missing."""
+    return measure_rollout(logp, rollout, mask).tally() if rollout is not None else missing(ROLLOUT, NO_SAMPLER)
 
-    Tokens for which the sampler gave no log-prob (NaN) are left out.
+
+def measure_rollout(logp: Tensor, rollout: Tensor, mask: Tensor) -> Reduction:
+    """Launches the sums of |trainer - sampler|, of log-probs and of probabilities, for the same weights.
+
+    All (B, T) on one device. Tokens for which either gave no finite log-prob are left out (signals 1.4).
     """
-    if rollout is None:
-        return Tally.absent(
-            ("ratio.rollout_logp_diff",), "not measured: the sampling engine returned no log-probs"
-        )
-    difference = (logp.detach().double() - rollout.detach().double()).abs()
-    used = (mask != 0) & difference.isfinite()
-    tokens, total = stack([used.sum(), difference.masked_fill(~used, 0.0).sum()]).cpu().tolist()
-    return Tally(counts={"rollout.tokens": int(tokens)}, sums={"rollout.difference": total})
+    space, rows = Workspace(logp, torch.float64), []
+    for block in row_blocks(logp):
+        (difference,) = space.of(block)
+        trained, sampled = logp.detach()[block], rollout.detach()[block]
+        unused = difference_into(difference, trained, sampled, mask[block])
+        total = difference.abs_().sum()
+        apart = (trained.double().exp_() - sampled.double().exp_()).abs_().masked_fill_(unused, 0.0)
+        rows.append(stack([unused.numel() - unused.count_nonzero(), total, apart.sum()]))
+    stats = torch.cat(rows) if rows else logp.new_zeros(0, dtype=torch.float64)
+    return Reduction(parts=(stats,), build=_build_rollout)
+
+
+def _build_rollout(parts: Sequence[Floats]) -> Tally:
+    tokens, difference, apart = parts[0].reshape(-1, 3).sum(axis=0).tolist()
+    return Tally(
+        counts={"rollout.tokens": int(tokens)},
+        sums={"rollout.difference": difference, "rollout.probability": apart},
+    )

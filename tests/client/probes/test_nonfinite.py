@@ -1,0 +1,105 @@
+"""The census tells NaN, +Inf, -Inf, padding and absence apart."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from rlvitals.probes import reduction
+from rlvitals.probes.nonfinite import tally_nonfinite
+
+NAN, INF = math.nan, math.inf
+MASK = torch.tensor([[1, 1, 1, 0], [1, 1, 0, 0]])
+IDS = torch.arange(8).reshape(2, 4)
+
+
+def clean() -> torch.Tensor:
+    return torch.full((2, 4), -1.0)
+
+
+@pytest.mark.parametrize(("bad", "kind"), [(NAN, "nan"), (INF, "positive"), (-INF, "negative")])
+@pytest.mark.parametrize("name", ["logp", "ref", "old"])
+def test_each_kind_in_each_log_prob_is_counted_and_its_token_named(bad: float, kind: str, name: str) -> None:
+    tensors = {"logp": clean(), "ref": clean(), "old": clean()}
+    tensors[name][1, 1] = bad
+    tally = tally_nonfinite(**tensors, mask=MASK, ids=IDS, sample_offset=10)
+    assert {k for k, n in tally.counts.items() if n} == {f"nonfinite.{name}", f"nonfinite.{name}.{kind}"}
+    measured = tally.measured()
+    assert measured.values["numerics.nonfinite_logprobs"] == measured.values["numerics.nonfinite"] == 1
+    assert measured.values["numerics.nonfinite_padding"] == 0
+    first = measured.extremes["numerics.nonfinite_logprobs"]
+    assert (first.sample, first.position, first.token_id, first.masked) == (11, 1, 5, False)
+    assert repr(first.value) == repr(bad)
+
+
+@pytest.mark.parametrize("bad", [NAN, INF, -INF])
+def test_outside_the_mask_it_is_padding_and_no_alert(bad: float) -> None:
+    logp = clean()
+    logp[0, 3] = bad
+    measured = tally_nonfinite(logp=logp, mask=MASK).measured()
+    assert measured.values["numerics.nonfinite_padding"] == 1
+    assert measured.values["numerics.nonfinite"] == measured.values["numerics.nonfinite_logprobs"] == 0
+    assert "numerics.nonfinite_logprobs" not in measured.extremes
+
+
+def test_infinities_that_cancel_in_a_sum_are_found_all_the_same() -> None:
+    logp = clean()
+    logp[0, 0], logp[0, 1] = INF, -INF
+    assert tally_nonfinite(logp=logp, mask=MASK).measured().values["numerics.nonfinite"] == 2
+
+
+def test_of_many_the_first_is_named_whatever_the_order_of_merging() -> None:
+    late, early = clean(), clean()
+    late[0, 0], early[1, 0], early[1, 1] = NAN, INF, NAN
+    parts = [
+        tally_nonfinite(logp=late, mask=MASK, sample_offset=2),
+        tally_nonfinite(logp=early, mask=MASK, sample_offset=0),
+    ]
+    for tally in (parts[0] + parts[1], parts[1] + parts[0]):
+        first = tally.measured().extremes["numerics.nonfinite_logprobs"]
+        assert (first.sample, first.position, first.value) == (1, 0, INF)
+
+
+@pytest.mark.parametrize(("loss", "count"), [(1.0, 0), (NAN, 1), (torch.tensor(-INF), 1), ([NAN, 1.0, INF], 2)])
+def test_losses_are_counted_one_by_one(loss: object, count: int) -> None:
+    values = tally_nonfinite(loss=loss).measured().values
+    assert values == {"numerics.nonfinite_loss": count, "numerics.nonfinite": count}
+
+
+def test_advantages_are_counted_as_they_come() -> None:
+    values = tally_nonfinite(advantages=torch.tensor([NAN, 1.0, INF, -INF])).measured().values
+    assert values == {"numerics.nonfinite_advantages": 3, "numerics.nonfinite": 3}
+
+
+def test_what_the_trainer_does_not_have_is_not_counted_as_healthy() -> None:
+    measured = tally_nonfinite().measured()
+    assert not measured.values
+    assert not measured.missing
+
+
+def test_without_a_mask_every_token_counts() -> None:
+    logp = clean()
+    logp[0, 3] = NAN
+    assert tally_nonfinite(logp=logp).measured().values["numerics.nonfinite_logprobs"] == 1
+
+
+@pytest.mark.parametrize("shape", [(0, 4), (2, 0)])
+def test_an_empty_batch_is_clean(shape: tuple[int, int]) -> None:
+    empty = torch.zeros(shape)
+    values = tally_nonfinite(logp=empty, mask=empty, ids=empty.long()).measured().values
+    assert values["numerics.nonfinite"] == 0
+
+
+def test_half_precision_that_overflows_in_its_sum_is_not_taken_for_non_finite() -> None:
+    logp = torch.full((2, 4), -60000.0, dtype=torch.float16)
+    assert tally_nonfinite(logp=logp, mask=MASK).measured().values["numerics.nonfinite"] == 0
+
+
+def test_the_form_that_never_waits_counts_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    logp = clean()
+    logp[0, 1], logp[1, 3] = -INF, NAN
+    expected = tally_nonfinite(logp=logp, ref=clean(), mask=MASK, ids=IDS)
+    monkeypatch.setattr(reduction, "on_host", lambda tensor: False)
+    assert tally_nonfinite(logp=logp, ref=clean(), mask=MASK, ids=IDS) == expected
