@@ -7,6 +7,7 @@ import sys
 from datetime import datetime, timezone
 
 from rlvitals_monitor import auth
+from rlvitals_monitor.notify import command
 from rlvitals_monitor.settings import Settings
 from rlvitals_monitor.store import tokens
 from rlvitals_monitor.store.engine import Store
@@ -66,6 +67,11 @@ def token(argv: list[str]) -> int:
         return {"create": _create_token, "list": _list_tokens, "revoke": _revoke_token}[told.action](store, told)
     finally:
         store.close()
+
+
+def notify(argv: list[str]) -> int:
+    """Channels that alerts go to: list them, or send a test message to one."""
+    return command.notify(argv, Settings().url)
 
 
 def _create_token(store: Store, told: argparse.Namespace) -> int:
