@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from importlib import import_module
 from importlib.metadata import version
 from typing import Any
 
@@ -14,7 +12,7 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import Response
 
 from rlvitals_monitor import auth, collector, openapi
-from rlvitals_monitor.api import health, login, problems, runs, series
+from rlvitals_monitor.api import alerts, channels, commands, health, login, problems, rules, runs, series
 from rlvitals_monitor.api.deps import utc_now
 from rlvitals_monitor.auth import BrowserGuard, Sessions
 from rlvitals_monitor.control.settings import ControlSettings
@@ -25,6 +23,7 @@ from rlvitals_monitor.notify.settings import NotifySettings
 from rlvitals_monitor.settings import Settings
 from rlvitals_monitor.store.engine import Store
 from rlvitals_monitor.telemetry import Telemetry
+from rlvitals_monitor.worker import Worker
 
 API = "/api"
 
@@ -59,8 +58,8 @@ def create_app(settings: Settings, *, with_worker: bool = True) -> FastAPI:
     problems.install(app)
     openapi.install(app)
     hide_tokens()
-    for router in (collector.router, runs.router, series.router, *_later_routers(), health.router, login.router):
-        app.include_router(router)
+    for part in (collector, runs, series, alerts, rules, commands, channels, health, login):
+        app.include_router(part.router)
     app.add_route(f"{API}/{{rest:path}}", _nothing_here, methods=_METHODS, include_in_schema=False)
     return app
 
@@ -90,7 +89,7 @@ def _start(app: FastAPI, settings: Settings, with_worker: bool) -> None:
     if with_worker:
         app.state.dispatcher = Dispatcher(app.state.store, app.state.channels)
         app.state.dispatcher.start()
-        app.state.worker = _worker(app, settings)
+        app.state.worker = _worker(app)
 
 
 def _stop(app: FastAPI) -> None:
@@ -103,16 +102,9 @@ def _stop(app: FastAPI) -> None:
     app.state.store.close()
 
 
-def _later_routers() -> list[Any]:
-    names = [f"rlvitals_monitor.api.{name}" for name in ("alerts", "rules", "commands", "channels")]
-    return [import_module(name).router for name in names if importlib.util.find_spec(name) is not None]
-
-
-def _worker(app: FastAPI, settings: Settings) -> Any:
-    if importlib.util.find_spec("rlvitals_monitor.worker") is None:
-        return None
+def _worker(app: FastAPI) -> Worker:
     state = app.state
-    worker = import_module("rlvitals_monitor.worker").Worker(
+    worker = Worker(
         state.store,
         live=state.live,
         channels=state.channels,

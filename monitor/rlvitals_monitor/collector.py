@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any
 
 from anyio import CapacityLimiter, to_thread
 from fastapi import APIRouter, Request
@@ -27,19 +27,15 @@ from rlvitals_monitor.control import mailbox
 from rlvitals_monitor.document import JSON, NDJSON, REFUSALS_MAX, Document, read_columns, read_lines, unpack
 from rlvitals_monitor.errors import Forbidden, ServiceError, TooLarge, WrongMediaType
 from rlvitals_monitor.settings import Settings
+from rlvitals_monitor.store.admission import check
 from rlvitals_monitor.store.engine import Store
 from rlvitals_monitor.store.ingest import Stored, store_batch, stored_through
+from rlvitals_monitor.store.runs import project_of
 
 PARSERS = 8
 """Bodies that are unpacked and stored at once; each may take `Settings.max_decoded_bytes` many times over."""
 
 router = APIRouter(prefix="/api/v1", tags=["reports"])
-
-
-class Wakes(Protocol):
-    """Whoever evaluates a run after it got new steps."""
-
-    def wake(self, run: str) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,10 +103,8 @@ async def _envelope(request: Request, limit: int) -> Envelope:
 def _collect(state: Any, who: Principal, envelope: Envelope, now: datetime) -> Receipt:
     """One batch from bytes to receipt; runs in a worker thread."""
     document = read(envelope, state.settings)
-    if not who.may_ingest(document.batch.run.project):
-        raise Forbidden(f"{who.name!r} may not report to project {document.batch.run.project!r}")
     began = time.perf_counter()
-    receipt, stored = collect(state.store, document, now)
+    receipt, stored = collect(state.store, document, who, now)
     state.telemetry.ingest_s.labels("store").observe(time.perf_counter() - began)
     if stored is not None:
         _tell(state, document, stored, now)
@@ -125,13 +119,17 @@ def read(envelope: Envelope, settings: Settings) -> Document:
     return read_columns(body, settings.max_lines)
 
 
-def collect(store: Store, document: Document, now: datetime) -> tuple[Receipt, Stored | None]:
-    """Stores a document in one transaction and answers after its commit.
+def collect(store: Store, document: Document, who: Principal, now: datetime) -> tuple[Receipt, Stored | None]:
+    """Stores a document in one transaction and answers after its commit; raises `Forbidden` for a foreign project.
 
     A client that talks to another epoch of the store gets only told so (None): it begins again from there.
     """
     batch = document.batch
+    check(batch)
     with store.begin() as connection:
+        for project in {batch.run.project, project_of(connection, batch.run.id) or batch.run.project}:
+            if not who.may_ingest(project):
+                raise Forbidden(f"{who.name!r} may not report to project {project!r}")
         epoch = store.epoch(connection)
         if batch.epoch not in ("", epoch):
             return Receipt(epoch=epoch, stored_through=max(0, stored_through(connection, batch))), None

@@ -50,7 +50,7 @@ def check(batch: ReportBatch) -> None:
 
 
 def admit(connection: Connection, batch: ReportBatch, now: datetime) -> Place:
-    """Locks the run and returns the place of its batch; makes what is not there yet."""
+    """Locks the run and returns the place of its batch; makes what is not there yet. Raises as `check` does."""
     check(batch)
     at = to_micros(now)
     run = _run(connection, batch.run, at)

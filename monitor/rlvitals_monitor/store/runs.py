@@ -67,6 +67,11 @@ def find_attempt(connection: Connection, run: str, attempt: str | None = None) -
     return row.number, row.id
 
 
+def project_of(connection: Connection, run: str) -> str | None:
+    """The project of a run; None for an unknown one."""
+    return connection.scalar(select(runs.c.project).where(runs.c.id == run))
+
+
 def last_step(connection: Connection, run: str) -> int | None:
     """The newest attempt's last step, None when there is none yet; raises `NotFound` for an unknown run."""
     row = connection.execute(select(runs.c.last_step).where(runs.c.id == run)).one_or_none()
