@@ -46,9 +46,9 @@ class IdSums:
         return cls(ids=distinct, amounts=sums)
 
     @classmethod
-    def count(cls, ids: Ids) -> IdSums:
-        """How often each id occurs in a flat array."""
-        if ids.size and (int(ids.min()) < 0 or int(ids.max()) >= DENSE_UP_TO):
+    def count(cls, ids: Ids, *, below: int | None = None) -> IdSums:
+        """How often each id occurs in a flat array; ``below`` where all are known to be in [0, below)."""
+        if below is None and ids.size and (int(ids.min()) < 0 or int(ids.max()) >= DENSE_UP_TO):
             return cls.of(ids, np.ones(ids.size))
         return cls.dense(np.bincount(ids).astype(np.float64))
 

@@ -119,7 +119,8 @@ def measure_kl(
         slope *= slope
         if table is not None and ids is not None:
             table.add(ids[block], slope)
-        rows += [stack([*values, slope.sum(), _pull(slope, weights, block)]), peak]
+        by_row = slope.sum(1, keepdim=True)
+        rows += [stack([*values, by_row.sum(), _pull(slope, by_row, weights, block)]), peak]
     stats = torch.cat(rows) if rows else logp.new_zeros(0, dtype=torch.float64)
     return Reduction(
         parts=(stats, table.part()) if table else (stats,),
@@ -169,12 +170,11 @@ def _growth(distance: float) -> float:
         return math.inf
 
 
-def _pull(squares: Tensor, weights: Tensor, block: slice) -> Tensor:
-    """Sum of (w k')^2 from k'^2. A weight of 0 pulls nothing, even where the derivative overflows."""
+def _pull(squares: Tensor, by_row: Tensor, weights: Tensor, block: slice) -> Tensor:
+    """Sum of (w k')^2 from k'^2, by rows where a row has one weight. A weight of 0 pulls nothing, even where the derivative overflows."""
     weight = weights[block] if weights.shape[0] > 1 else weights
-    if weight.shape[1] == 1:
-        squares = squares.sum(1, keepdim=True)
-    return (weight.double().square() * squares).masked_fill_(weight == 0, 0.0).sum()
+    each = by_row if weight.shape[1] == 1 else squares
+    return (weight.double().square() * each).masked_fill_(weight == 0, 0.0).sum()
 
 
 def _build(

@@ -100,18 +100,17 @@ class IdTable:
     """
 
     def __init__(self, ids: Tensor, vocabulary: int | None) -> None:
-        self._on_host, self._fits = on_host(ids), False
-        if vocabulary is None:
-            vocabulary = VOCABULARY_ON_DEVICE
-        if self._on_host and ids.numel():
-            least, most = (int(end) for end in ids.aminmax())
-            vocabulary = min(most + 1, VOCABULARY_LIMIT)
-            self._fits = 0 <= least <= most < vocabulary
-        self.sums = torch.zeros(max(vocabulary, 1), dtype=torch.float64, device=ids.device)
+        self._on_host = on_host(ids)
+        if self._on_host and vocabulary is None:
+            vocabulary = int(ids.max()) + 1 if ids.numel() else 1
+        size = max(1, min(vocabulary or VOCABULARY_ON_DEVICE, VOCABULARY_LIMIT))
+        self.sums = torch.zeros(size, dtype=torch.float64, device=ids.device)
 
     def add(self, ids: Tensor, amounts: Tensor) -> None:
-        known = ids if self._fits else ids.clamp(0, self.sums.numel() - 1)
-        self.sums.scatter_add_(0, known.reshape(-1).long(), amounts.reshape(-1))
+        least, most = span(ids)
+        if least < 0 or most >= self.sums.numel():
+            ids = ids.clamp(0, self.sums.numel() - 1)
+        self.sums.scatter_add_(0, ids.reshape(-1).long(), amounts.reshape(-1))
 
     def part(self) -> Tensor:
         if self._on_host:

@@ -17,6 +17,10 @@ from rlvitals.probes.utf8 import STRIDE, Maps
 
 TRIVIAL_MAP, RESET_MAP = 0, 1
 _LOOK_BACK = 3
+# tokens looked at together: few enough for the intermediate arrays to stay in a core's cache
+BLOCK = 1 << 16
+# from this share of characters in pieces on, looking at every token is cheaper than looking at some
+_DENSE = 0.25
 
 Codes = npt.NDArray[np.uint16]
 
@@ -35,15 +39,11 @@ class RowCounts:
     error_positions: Whole
 
 
-def code_rows(map_of: Codes, ids: Whole, chosen: Flags | None) -> Codes:
-    """(B, T) ids → (B, T + 1) map numbers: RESET behind each row and wherever ``chosen`` is False."""
-    rows, width = ids.shape
+def code_rows(map_of: Codes, slots: Whole, chosen: Flags | None) -> Codes:
+    """(B, T) indexes of ``map_of`` → (B, T + 1) map numbers: RESET behind each row and where not ``chosen``."""
+    rows, width = slots.shape
     codes = np.full((rows, width + 1), RESET_MAP, np.uint16)
-    last = map_of.size - 1
-    known = ids
-    if ids.size and (int(ids.min()) < 0 or int(ids.max()) > last):
-        known = np.where((ids < 0) | (ids > last), last, ids)
-    codes[:, :width] = map_of[known]
+    codes[:, :width] = map_of[slots]
     if chosen is not None:
         codes[:, :width][~chosen] = RESET_MAP
     return codes
@@ -52,26 +52,47 @@ def code_rows(map_of: Codes, ids: Whole, chosen: Flags | None) -> Codes:
 def scan(maps: Maps, codes: Codes) -> RowCounts:
     """Counts over (B, T + 1) map numbers as `code_rows` makes them."""
     rows, width = codes.shape
-    flat = np.concatenate([np.full(_LOOK_BACK, RESET_MAP, np.uint16), codes.ravel()])
-    own = flat > RESET_MAP
-    own[1:] |= own[:-1].copy()
-    at = np.flatnonzero(own)
-    state = np.zeros(at.size, np.uint8)
-    for back in range(_LOOK_BACK, 0, -1):
-        state = maps.after[flat[at - back].astype(np.int32) * STRIDE + state]
-    here = flat[at]
-    step = here.astype(np.int32) * STRIDE + state
-    place = at - _LOOK_BACK
-    row = place // width
-    errors = maps.errors[step]
+    events, tails = [_NO_EVENTS], [_NO_EVENTS[0]]
+    for start in range(0, rows, max(1, BLOCK // width)):
+        place, step, cut = _block(maps, codes[start : start + max(1, BLOCK // width)].ravel())
+        events.append(np.stack([place + start * width, step]))
+        tails.append(cut + start * width)
+    place, step = np.concatenate(events, axis=1)
+    row, errors = place // width, maps.errors[step]
     wrong = np.flatnonzero(errors)
     return RowCounts(
-        errors=_per_row(row[wrong], errors[wrong], rows),
-        tails=_per_row(row, (here == RESET_MAP) & (state != 0), rows),
+        errors=_per_row(row, errors, rows),
+        tails=np.bincount(np.concatenate(tails) // width, minlength=rows),
         literals=_per_row(row, maps.literals[step], rows),
         error_rows=row[wrong],
         error_positions=place[wrong] % width,
     )
+
+
+_NO_EVENTS = np.empty((2, 0), np.int64)
+
+
+def _block(maps: Maps, codes: Codes) -> tuple[Whole, Whole, Whole]:
+    """Where something is counted, the step taken there (map * STRIDE + state), and where a character is cut."""
+    flat = np.concatenate([np.full(_LOOK_BACK, RESET_MAP, np.uint16), codes])
+    own = flat > RESET_MAP
+    own[1:] |= own[:-1].copy()
+    if np.count_nonzero(own) > _DENSE * own.size:
+        steps = flat.astype(np.int64) * STRIDE
+        before, here, at = [steps[back:][: codes.size] for back in range(_LOOK_BACK)], steps[_LOOK_BACK:], None
+    else:
+        at = np.flatnonzero(own)
+        before = [flat[at - back].astype(np.int64) * STRIDE for back in range(_LOOK_BACK, 0, -1)]
+        here = flat[at].astype(np.int64) * STRIDE
+    state = maps.after[before[0]]
+    state = maps.after[before[1] + state]
+    state = maps.after[before[2] + state]
+    step = here + state
+    event = np.flatnonzero(maps.counts[step])
+    cut = np.flatnonzero((here == RESET_MAP * STRIDE) & (state != 0))
+    if at is None:
+        return event, step[event], cut
+    return at[event] - _LOOK_BACK, step[event], at[cut] - _LOOK_BACK
 
 
 def _per_row(row: Whole, amount: npt.NDArray[np.generic], rows: int) -> Whole:

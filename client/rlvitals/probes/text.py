@@ -64,10 +64,13 @@ def tally_text(table: TokenTable, ids: Any, chosen: Any, *, sample_offset: int =
     """
     numbers = whole(ids)
     mask = _mask(chosen, numbers.shape)
-    utf8 = scan(table.maps, code_rows(table.map_of, numbers, mask))
-    ids_seen = IdSums.count(numbers.ravel() if mask is None else numbers[mask])
+    slots = table.slots(numbers)
+    utf8 = scan(table.maps, code_rows(table.map_of, slots, mask))
+    ids_seen = IdSums.count(
+        numbers.ravel() if mask is None else numbers[mask], below=_bound(table, numbers, slots)
+    )
     classes = _class_counts(table, ids_seen)
-    never, first = _never_trained(table, numbers, mask, classes)
+    never, first = _never_trained(table, numbers, slots, mask, classes)
     tally = tally_found(
         table,
         utf8,
@@ -132,9 +135,15 @@ def _within(lengths: Whole, width: int) -> Flags:
     return within
 
 
+def _bound(table: TokenTable, ids: Whole, slots: Whole) -> int | None:
+    """What all ids are known to be below, from the look that `TokenTable.slots` had at them."""
+    return table.rows + 1 if slots is ids else None
+
+
 def _class_counts(table: TokenTable, ids_seen: IdSums) -> Whole:
-    slots = np.where((ids_seen.ids < 0) | (ids_seen.ids > table.rows), table.rows, ids_seen.ids)
-    return np.bincount(table.classes[slots], weights=ids_seen.amounts, minlength=len(TokenClass)).astype(np.int64)
+    return np.bincount(
+        table.classes[table.slots(ids_seen.ids)], weights=ids_seen.amounts, minlength=len(TokenClass)
+    ).astype(np.int64)
 
 
 def _total(classes: Whole, kinds: Sequence[TokenClass]) -> int:
@@ -142,12 +151,11 @@ def _total(classes: Whole, kinds: Sequence[TokenClass]) -> int:
 
 
 def _never_trained(
-    table: TokenTable, ids: Whole, mask: Flags | None, classes: Whole
+    table: TokenTable, ids: Whole, slots: Whole, mask: Flags | None, classes: Whole
 ) -> tuple[Whole, tuple[int, int, int] | None]:
     """Count per row and the first such token. The search is made only where there are some, which is rare."""
     if not _total(classes, NEVER_TRAINED):
         return np.zeros(ids.shape[0], np.int64), None
-    slots = np.where((ids < 0) | (ids > table.rows), table.rows, ids)
     bad = np.isin(table.classes, NEVER_TRAINED)[slots]
     bad &= True if mask is None else mask
     row, position = (int(i) for i in np.unravel_index(int(bad.argmax()), bad.shape))

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rlvitals.probes.arrays import Whole
 from rlvitals.probes.measured import Measured
 from rlvitals.probes.scan import code_rows, scan
 from rlvitals.probes.utf8 import RESET, TRIVIAL, Maps, State, TokenMap, run, token_map
@@ -98,6 +99,12 @@ class TokenTable:
             maps=Maps.of(list(maps)),
             pieces=dict(vocabulary.pieces),
         )
+
+    def slots(self, ids: Whole) -> Whole:
+        """``ids`` as indexes of the tables, out-of-range ones as ``rows``; the same array where none is."""
+        if not ids.size or (int(ids.min()) >= 0 and int(ids.max()) <= self.rows):
+            return ids
+        return np.where((ids < 0) | (ids > self.rows), self.rows, ids)
 
     def show(self, token_id: int) -> str:
         """The token as printable text, bytes that are no text as \\xNN; for ids without a token says so.

@@ -113,9 +113,11 @@ STRIDE = 16
 class Maps:
     """Token maps as flat tables, indexed by ``map * STRIDE + state``. Map 0 is TRIVIAL, map 1 is RESET."""
 
-    after: npt.NDArray[np.uint8]
+    after: npt.NDArray[np.int64]
     errors: npt.NDArray[np.uint16]
     literals: npt.NDArray[np.uint16]
+    counts: npt.NDArray[np.bool_]
+    """whether the step counts an error or a literal"""
 
     @classmethod
     def of(cls, maps: list[TokenMap]) -> Maps:
@@ -123,7 +125,8 @@ class Maps:
         table[:, : len(State)] = np.asarray(maps)
         flat = table.reshape(-1, 3)
         return cls(
-            after=flat[:, 0].astype(np.uint8),
+            after=flat[:, 0].copy(),
             errors=flat[:, 1].astype(np.uint16),
             literals=flat[:, 2].astype(np.uint16),
+            counts=(flat[:, 1] + flat[:, 2]) > 0,
         )

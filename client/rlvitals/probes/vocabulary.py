@@ -100,7 +100,7 @@ def _plain(token: str) -> bytes:
     return token.replace(_WORD_MARK, " ").encode("utf-8", "surrogatepass")
 
 
-def _byte_alphabet() -> dict[int, str]:
+def byte_alphabet() -> dict[int, str]:
     """The stand-ins of byte-level vocabularies: printable Latin-1 for itself, the rest from U+0100 on."""
     printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = sorted(set(range(256)) - set(printable))
@@ -114,7 +114,7 @@ class _ToBytes(dict[int, str]):
         return _OUTSIDE
 
 
-_TO_BYTES = _ToBytes({ord(stand_in): chr(byte) for byte, stand_in in _byte_alphabet().items()})
+_TO_BYTES = _ToBytes({ord(stand_in): chr(byte) for byte, stand_in in byte_alphabet().items()})
 
 
 def _byte_level(token: str) -> bytes:

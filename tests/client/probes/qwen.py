@@ -10,7 +10,7 @@ from typing import Any
 from tokenizers import AddedToken, Tokenizer, decoders, models
 from transformers import PreTrainedTokenizerFast
 
-from rlvitals.probes.vocabulary import _byte_alphabet
+from rlvitals.probes.vocabulary import byte_alphabet
 
 ROWS = 151_936
 SPECIALS = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
@@ -24,7 +24,7 @@ def encoding(model: str = "qwen-max") -> Any:
 
 def core(ranks: Any, added: tuple[AddedToken, ...] = ()) -> Tokenizer:
     """The first 151,643 ids of ``ranks`` in byte-level spelling, then ``added`` tokens."""
-    spelling = _byte_alphabet()
+    spelling = byte_alphabet()
     base = range(ranks.max_token_value + 1 - len(ranks.special_tokens_set))
     vocabulary = {"".join(spelling[b] for b in ranks.decode_single_token_bytes(i)): i for i in base}
     tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=[]))
