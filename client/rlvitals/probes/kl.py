@@ -171,7 +171,10 @@ def _growth(distance: float) -> float:
 
 
 def _pull(squares: Tensor, by_row: Tensor, weights: Tensor, block: slice) -> Tensor:
-    """Sum of (w k')^2 from k'^2, by rows where a row has one weight. A weight of 0 pulls nothing, even where the derivative overflows."""
+    """Sum of (w k')^2 from k'^2, by rows where a row has one weight.
+
+    A weight of 0 pulls nothing, even where the derivative overflows.
+    """
     weight = weights[block] if weights.shape[0] > 1 else weights
     each = by_row if weight.shape[1] == 1 else squares
     return (weight.double().square() * each).masked_fill_(weight == 0, 0.0).sum()
