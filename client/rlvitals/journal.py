@@ -11,18 +11,18 @@ import errno
 import os
 import struct
 import threading
-import zlib
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from zlib import crc32
 
 from rlvitals import notices
 from rlvitals.contract import codec
 from rlvitals.contract.report import Extreme, RunInfo
 from rlvitals.drops import Drops
-from rlvitals.names import Names
-from rlvitals.record import MARK, TAIL, Kind, extremes_payload, frame, missing_payload
+from rlvitals.names import Names, Plan
+from rlvitals.record import Kind, extremes_payload, frame, missing_payload
 from rlvitals.spool import Lock, make_private_folder, segment_path
 
 SEGMENT_BYTES = 8 * 1024 * 1024
@@ -47,7 +47,7 @@ class _Kept:
 
 
 class Journal:
-    """Thread-safe. ``own`` names metrics of ours whose values close every step record."""
+    """Thread-safe. ``own`` names metrics of ours whose values open every step record."""
 
     def __init__(
         self,
@@ -60,14 +60,15 @@ class Journal:
         memory_bytes: int = MEMORY_BYTES,
     ) -> None:
         self.folder, self.writer = folder, writer
-        self.names = Names()
+        self.names = Names(own)
         self.drops = drops or Drops()
         self.seq = 0
         self.appended_bytes = self.acked_bytes = 0
         self.forgotten = 0
         self.well = True
         self.closed = False
-        self._own = tuple(own)
+        self._plan: Plan | None = None
+        self._missing: tuple[dict[str, str], bytes] = ({}, b"")
         self._segment_bytes, self._memory_bytes = segment_bytes, memory_bytes
         self._lock = threading.RLock()
         self._busy = False
@@ -91,34 +92,19 @@ class Journal:
         """Appends one step. ``values`` are ints and floats; raises struct.error for an int beyond a double."""
         with self._lock:
             if self._busy:  # a signal handler or finalizer reports while this very thread is writing
-                self._later.append(
-                    lambda: self.step(step, time_s, dict(values), own, missing=missing, extremes=extremes)
-                )
+                again = dict(values)
+                self._later.append(lambda: self.step(step, time_s, again, own, missing=missing, extremes=extremes))
                 return
             self._busy = True
             try:
-                before = self._before(missing, extremes) if missing or extremes else b""
-                names = (*values, *self._own)
-                plan = self.names.plan(names)
-                if plan is None:
-                    values, added = self._admit(values)
-                    before += added
-                    names = (*values, *self._own)
-                    plan = self.names.plan(names) or self.names.make_plan(names)
-                numbers: Sequence[float] = (*values.values(), *own)
-                if plan.order is not None:
-                    numbers = [numbers[i] for i in plan.order]
-                seq = self.seq + 1
-                try:
-                    body = plan.pack(
-                        MARK, Kind.STEP, plan.length, seq, step, time_s, plan.width, plan.bitmap, *numbers
-                    )
-                except struct.error:
-                    if before:  # new names must not be lost with the step
-                        self._write(before, self.seq)
-                    raise
-                self.seq = seq
-                self._write(before + body + TAIL.pack(zlib.crc32(body)), seq)
+                plan = self._plan
+                if plan is None or plan.names != tuple(values) or missing or extremes:
+                    self._step_in_full(step, time_s, values, own, missing, extremes)
+                else:
+                    seq = self.seq + 1
+                    body = plan.pack(plan.head, seq, step, time_s, plan.middle, *own, *values.values())
+                    self.seq = seq
+                    self._write(body + crc32(body).to_bytes(4, "little"), seq)
             finally:
                 self._busy = False
         if self._later:
@@ -183,11 +169,44 @@ class Journal:
         while self._later:
             self._later.popleft()()
 
+    def _step_in_full(
+        self,
+        step: int,
+        time_s: float,
+        values: Mapping[str, float],
+        own: tuple[float, ...],
+        missing: Mapping[str, str] | None,
+        extremes: Mapping[str, Extreme] | None,
+    ) -> None:
+        """A step with new names, other names than the last one, or with missing and extremes."""
+        before = self._before(missing, extremes) if missing or extremes else b""
+        plan = self.names.plan(tuple(values))
+        if plan is None:
+            values, added = self._admit(values)
+            before += added
+            plan = self.names.plan(tuple(values)) or self.names.make_plan(tuple(values))
+        numbers = tuple(values.values())
+        if plan.order is None:
+            self._plan = plan
+        else:
+            numbers = tuple(numbers[i] for i in plan.order)
+        seq = self.seq + 1
+        try:
+            body = plan.pack(plan.head, seq, step, time_s, plan.middle, *own, *numbers)
+        except struct.error:
+            if before:  # new names must not be lost with the step
+                self._write(before, self.seq)
+            raise
+        self.seq = seq
+        self._write(before + body + crc32(body).to_bytes(4, "little"), seq)
+
     def _before(self, missing: Mapping[str, str] | None, extremes: Mapping[str, Extreme] | None) -> bytes:
         """Missing and extremes carry the seq of their step and go ahead of it in the same write."""
         seq, parts = self.seq + 1, []
         if missing:
-            parts.append(frame(Kind.MISSING, seq, missing_payload(missing)))
+            if missing != self._missing[0]:  # mostly the same as at the last step
+                self._missing = dict(missing), missing_payload(missing)
+            parts.append(frame(Kind.MISSING, seq, self._missing[1]))
         if extremes:
             new, refused = self.names.admit(extremes)
             self._count_refused(refused)
@@ -196,11 +215,10 @@ class Journal:
         return b"".join(parts)
 
     def _admit(self, values: Mapping[str, float]) -> tuple[Mapping[str, float], bytes]:
-        own = set(self._own)
-        new, refused = self.names.admit((*(name for name in values if name not in own), *self._own))
+        theirs = [name for name in values if name not in self.names.own]
+        new, refused = self.names.admit(theirs)
         self._count_refused(refused)
-        bad = {*refused, *own}
-        kept = {name: value for name, value in values.items() if name not in bad}
+        kept = {name: values[name] for name in theirs if name not in refused}
         return kept, self._names_frame(new)
 
     def _count_refused(self, refused: Sequence[object]) -> None:

@@ -12,6 +12,8 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from threading import get_ident
+from time import perf_counter
 from typing import Any, Protocol, TypeAlias, cast
 
 from rlvitals import config, guard, notices
@@ -89,6 +91,7 @@ class Reporter:
         self._draining = threading.Lock()
         self._pending: deque[_Pending] = deque()
         self._steps: dict[int, int] = {}
+        self._turn = 0, 0
         self._spent_s = 0.0
         self._reason = "start"
         self._started = False
@@ -131,11 +134,18 @@ class Reporter:
         """
         if not self._on:
             return
-        began = time.perf_counter()
-        step = step if type(step) is int else int(step)
-        journal = self._journal_for(step)
-        self._write_step(journal, step, self._clock() if time_s is None else time_s, values, missing, extremes)
-        self._spent_s += time.perf_counter() - began
+        began = perf_counter()
+        if type(step) is not int:
+            step = int(step)
+        me, turn = get_ident(), self._turn
+        if me != turn[0] or step < turn[1] or self._pending:
+            self._turn_to(me, step)
+        self._turn = me, step
+        self.last_step = step
+        if time_s is None:
+            time_s = self._clock()
+        self._write_step(self._journal, step, time_s, values, missing, extremes)
+        self._spent_s += perf_counter() - began
 
     @kept(None)
     def report_when(
@@ -148,8 +158,9 @@ class Reporter:
         """
         if not self._on:
             return
-        began = time.perf_counter()
-        journal = self._journal_for(int(step))
+        began = perf_counter()
+        self._turn_to(get_ident(), int(step))
+        self.last_step = int(step)
         if len(self._pending) >= PENDING_MAX:
             self._drops.add("device")
             notices.once(
@@ -157,8 +168,8 @@ class Reporter:
             )
         else:
             moment = self._clock() if time_s is None else time_s
-            self._pending.append(_Pending(journal, int(step), moment, ready, resolve))
-        self._spent_s += time.perf_counter() - began
+            self._pending.append(_Pending(self._journal, int(step), moment, ready, resolve))
+        self._spent_s += perf_counter() - began
 
     @kept(None)
     def text(
@@ -273,25 +284,32 @@ class Reporter:
             "errors": float(guard.errors),
             "texts_cut": float(self.texts_cut),
             "pending": float(len(self._pending)),
-            "spool_bytes": float(self._spool_bytes()),
+            "spool_bytes": float(
+                self._journal.appended_bytes - self._journal.acked_bytes + self._sender.leftover_bytes
+            ),
         }
         return {**own, **self._sender.counters(), **reasons}
 
     # -- journal -----------------------------------------------------------------------------------------------
 
-    def _journal_for(self, step: int) -> Journal:
+    def _turn_to(self, me: int, step: int) -> None:
+        """All that `report` need not do while one thread goes on from step to step.
+
+        Each thread has its own step counter, so that one which lags behind the others is no rewind.
+        """
         if not self._started:
             self._begin()
-        me = threading.get_ident()
-        last = self._steps.get(me)
-        if last is not None and step < last:
-            self._rewind(last, step)
-        elif last is None and len(self._steps) >= THREADS_MAX:
-            self._steps.clear()
-        self._steps[me] = self.last_step = step
+        with self._lock:
+            thread, reached = self._turn
+            self._steps[thread] = reached
+            last = self._steps.get(me)
+            if last is not None and step < last:
+                self._rewind(last, step)
+            elif last is None and len(self._steps) >= THREADS_MAX:
+                self._steps.clear()
+            self._turn = me, step
         if self._pending:
             self._settle_ready()
-        return self._journal
 
     def _write_step(
         self,
@@ -304,7 +322,8 @@ class Reporter:
     ) -> None:
         if not _NUMBERS.issuperset(map(type, values.values())):
             values, missing = self._numbers(values, missing)
-        own = (self._spent_s, float(self._drops.total), float(guard.errors), float(self._spool_bytes()))
+        unsent = journal.appended_bytes - journal.acked_bytes + self._sender.leftover_bytes
+        own = (self._spent_s, self._drops.total, guard.errors, unsent)
         self._spent_s = 0.0
         try:
             journal.step(step, time_s, values, own, missing=missing, extremes=extremes)
@@ -335,12 +354,12 @@ class Reporter:
     def _append(self, kind: Kind, record: Text | Histogram | Event | Outcome | Taken) -> None:
         if not self._on:
             return
-        began = time.perf_counter()
+        began = perf_counter()
         if not self._started:
             self._begin()
         facts = codec.encode(record)
         self._journal.append(kind, lambda seq: codec.dumps({**facts, "seq": seq}))
-        self._spent_s += time.perf_counter() - began
+        self._spent_s += perf_counter() - began
 
     def _journal_command(self, command: Command, step: int) -> None:
         self._append(Kind.COMMAND, Taken(command=command, step=step))
@@ -386,9 +405,6 @@ class Reporter:
         phase = Phase.PAUSED if self.control.paused else self.current_phase
         return Heartbeat(time_s=self._clock(), phase=phase, last_step=self.last_step)
 
-    def _spool_bytes(self) -> int:
-        return self._journal.appended_bytes - self._journal.acked_bytes + self._sender.leftover_bytes
-
     # -- values that are still on a device ---------------------------------------------------------------------
 
     def _settle_ready(self) -> bool:
@@ -418,6 +434,7 @@ class Reporter:
         self._sender.abandon()
         self._pending.clear()
         self._steps.clear()
+        self._turn = 0, 0
         self._reason, self._started = "fork", False
         self.control.forked()
         self._sender = self._new_sender()

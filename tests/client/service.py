@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from rlvitals.contract import codec
-from rlvitals.contract.command import Command
-from rlvitals.contract.report import Receipt, ReportBatch, StepReport
+from rlvitals.contract.command import Command, Outcome
+from rlvitals.contract.report import Event, Histogram, Receipt, ReportBatch, StepReport, Text
 from rlvitals.contract.wire import from_wire
 
 DEADLINE_S = 20.0
@@ -91,15 +91,19 @@ class Service:
         key = (batch.attempt, batch.writer)
         through = before = self.stored_through.get(key, 0)
         if batch.epoch in ("", self.epoch):
-            for record in (*batch.steps, *batch.texts, *batch.histograms, *batch.events, *batch.outcomes):
+            for record in _records(batch):
                 self.duplicates += record.seq <= before
                 if record.seq > before:
-                    self.rows[(*key, record.seq)] = record
+                    self.rows[batch.attempt, batch.writer, record.seq] = record
                     through = max(through, record.seq)
         self.stored_through[key] = through
         return Receipt(
             epoch=self.epoch, stored_through=through, commands=self.commands, heartbeat_s=self.heartbeat_s
         )
+
+
+def _records(batch: ReportBatch) -> list[StepReport | Text | Histogram | Event | Outcome]:
+    return [*batch.steps, *batch.texts, *batch.histograms, *batch.events, *batch.outcomes]
 
 
 @contextmanager

@@ -31,7 +31,12 @@ def test_without_a_command_it_shows_them_all(capsys: pytest.CaptureFixture[str])
 
 def test_a_command_of_another_package_joins(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[list[str]] = []
-    monkeypatch.setattr(cli, "_seen", lambda argv: seen.append(argv) or 3, raising=False)
+
+    def command(argv: list[str]) -> int:
+        seen.append(argv)
+        return 3
+
+    monkeypatch.setattr(cli, "_seen", command, raising=False)
     join(monkeypatch, EntryPoint(name="hello", value="rlvitals.cli:_seen", group=cli.GROUP))
     assert cli.main(["hello", "--loud", "x"]) == 3
     assert seen == [["--loud", "x"]]

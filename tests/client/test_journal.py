@@ -96,7 +96,12 @@ def test_one_report_is_one_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     journal.step(0, 0.0, {"a": 1.0})
     writes: list[int] = []
     write = os.write
-    monkeypatch.setattr(os, "write", lambda fd, data: writes.append(len(data)) or write(fd, data))
+
+    def counted(fd: int, data: bytes) -> int:
+        writes.append(len(data))
+        return write(fd, data)
+
+    monkeypatch.setattr(os, "write", counted)
     journal.step(1, 0.0, {"a": 1.0, "new": 2.0}, missing={"m": "why"}, extremes={"e": Extreme(value=1.0)})
     assert len(writes) == 1
 
@@ -170,7 +175,12 @@ def test_two_threads_never_share_a_seq_and_lose_nothing(tmp_path: Path) -> None:
 
 def test_a_report_from_a_signal_handler_in_the_middle_of_a_write_comes_after_it(tmp_path: Path) -> None:
     journal = journal_in(tmp_path / "j")
-    journal.append(Kind.EVENT, lambda seq: (journal.step(9, 0.0, {"late": 1.0}), event_payload(seq))[1])
+
+    def interrupted(seq: int) -> bytes:
+        journal.step(9, 0.0, {"late": 1.0})
+        return event_payload(seq)
+
+    journal.append(Kind.EVENT, interrupted)
     found = read_all(tmp_path / "j")
     assert [type(r) for r in found] == [Event, StepReport]
     assert [r.seq for r in found] == [1, 2]

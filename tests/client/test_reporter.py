@@ -292,7 +292,12 @@ def test_attach_finds_the_integration_by_the_trainers_class(monkeypatch: pytest.
 
     seen: list[object] = []
     fake = types.ModuleType("rlvitals.integrations.fake")
-    fake.attach = lambda trainer, **arguments: (seen.append((trainer, arguments)), Reporter.disabled())[1]  # type: ignore[attr-defined]
+
+    def hook(trainer: object, **arguments: object) -> Reporter:
+        seen.append((trainer, arguments))
+        return Reporter.disabled()
+
+    fake.__dict__["attach"] = hook
     monkeypatch.setitem(sys.modules, "rlvitals.integrations.fake", fake)
     monkeypatch.setattr("rlvitals.start.INTEGRATIONS", {"some_trainer": "rlvitals.integrations.fake"})
     base = type("GRPOTrainer", (), {"__module__": "some_trainer.grpo"})
