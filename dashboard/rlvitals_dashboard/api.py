@@ -23,8 +23,7 @@ import httpx2
 
 from rlvitals.contract.alert import Alert
 from rlvitals.contract.codec import DecodeError, decode, dumps, loads
-from rlvitals.contract.report import Text
-from rlvitals.contract.view import CommandView, MetricView, RuleView, RunView, SeriesView
+from rlvitals.contract.view import CommandView, MetricView, RuleView, RunView, SeriesView, TextView
 
 T = TypeVar("T")
 
@@ -139,8 +138,8 @@ class Api:
             found |= {view.metric: view for view in _items(SeriesView, body)}
         return found
 
-    async def texts(self, run: str, limit: int = 12) -> tuple[Text, ...]:
-        return _items(Text, await self._get(f"/runs/{_segment(run)}/texts", limit=limit))
+    async def texts(self, run: str, limit: int = 12) -> tuple[TextView, ...]:
+        return _items(TextView, await self._get(f"/runs/{_segment(run)}/texts", limit=limit))
 
     async def rules(self, run: str) -> tuple[RuleView, ...]:
         return _items(RuleView, await self._get(f"/runs/{_segment(run)}/rules"))

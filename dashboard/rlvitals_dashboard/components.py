@@ -10,8 +10,7 @@ from dash import dcc, html
 
 from rlvitals.contract.alert import Alert, AlertState
 from rlvitals.contract.command import ARGUMENT_KINDS, CommandKind, CommandState
-from rlvitals.contract.report import Text
-from rlvitals.contract.view import CommandView, RuleView, RunView
+from rlvitals.contract.view import CommandView, RuleView, RunView, TextView
 from rlvitals_dashboard.theme import (
     ALERT_STATES,
     COMMAND_STATES,
@@ -379,7 +378,7 @@ def _rules(summary: str, rules: Sequence[RuleView]) -> Component:
 # completions
 
 
-def text_list(texts: Sequence[Text]) -> Component:
+def text_list(texts: Sequence[TextView]) -> Component:
     """Worst first: broken UTF-8, then what was kept for a reason, then the newest."""
     ranked = sorted(texts, key=lambda t: (-(t.invalid_utf8 or 0), t.why == "reservoir", -t.step, t.sample))
     if not ranked:
@@ -387,7 +386,7 @@ def text_list(texts: Sequence[Text]) -> Component:
     return [_text_card(text) for text in ranked]
 
 
-def _text_card(text: Text) -> Component:
+def _text_card(text: TextView) -> Component:
     signs: list[Component] = []
     if text.invalid_utf8:
         signs.append(

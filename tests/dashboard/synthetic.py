@@ -8,8 +8,7 @@ from typing import Any
 
 from rlvitals.contract.alert import Alert, AlertState, Severity, Truth
 from rlvitals.contract.command import Bounds, CommandKind, CommandState
-from rlvitals.contract.report import Text
-from rlvitals.contract.view import CommandView, Light, RuleView
+from rlvitals.contract.view import CommandView, Light, RuleView, TextView
 from tests.dashboard.fake import RUN, START, FakeService
 
 
@@ -166,18 +165,18 @@ def _rules() -> list[RuleView]:
     ]
 
 
-def _texts(steps: int) -> list[Text]:
+def _texts(steps: int) -> list[TextView]:
     return [
-        Text(
-            seq=1,
+        TextView(
+            attempt="a1",
             step=steps - 1,
             sample=3,
             completion="The sum of 17 and 25 is 42.\nSo the answer is 42.",
             prompt="What is 17 + 25?",
             reward=1.0,
         ),
-        Text(
-            seq=2,
+        TextView(
+            attempt="a1",
             step=steps - 2,
             sample=0,
             completion="The ans\ufffd\ufffdwer is <script>alert(1)</script> \u200b42\x07 \u202egnp.exe",

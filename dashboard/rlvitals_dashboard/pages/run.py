@@ -16,8 +16,7 @@ from dash.exceptions import PreventUpdate
 
 from rlvitals.contract.alert import Alert, AlertState
 from rlvitals.contract.command import CommandState
-from rlvitals.contract.report import Text
-from rlvitals.contract.view import CommandView, MetricView, RuleView, RunView, SeriesView
+from rlvitals.contract.view import CommandView, MetricView, RuleView, RunView, SeriesView, TextView
 from rlvitals_dashboard import figures
 from rlvitals_dashboard.api import Api, ApiError, Change, SignInNeeded
 from rlvitals_dashboard.charts import Drawing, families
@@ -99,7 +98,7 @@ class Snapshot:
     alerts: Sequence[Alert]
     commands: Sequence[CommandView]
     rules: Sequence[RuleView]
-    texts: Sequence[Text]
+    texts: Sequence[TextView]
 
     @classmethod
     async def take(cls, api: Api, view: View) -> Snapshot:
