@@ -6,7 +6,7 @@ import argparse
 import sys
 from datetime import datetime, timezone
 
-from rlvitals_monitor import auth
+from rlvitals_monitor import auth, backtest
 from rlvitals_monitor.notify import command
 from rlvitals_monitor.settings import Settings
 from rlvitals_monitor.store import tokens
@@ -67,6 +67,11 @@ def token(argv: list[str]) -> int:
         return {"create": _create_token, "list": _list_tokens, "revoke": _revoke_token}[told.action](store, told)
     finally:
         store.close()
+
+
+def rules(argv: list[str]) -> int:
+    """Alert rules: check files, test scenarios, rehearse them over a stored run, list those in force."""
+    return backtest.main(argv)
 
 
 def notify(argv: list[str]) -> int:
