@@ -9,7 +9,7 @@ from typing import Any
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import DataError, OperationalError
 from starlette.exceptions import HTTPException
 
 from rlvitals.contract import codec
@@ -56,6 +56,7 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(DecodeError, _decode_error)
     app.add_exception_handler(RequestValidationError, _validation_error)
     app.add_exception_handler(HTTPException, _http_error)
+    app.add_exception_handler(DataError, _data_error)
     app.add_exception_handler(OperationalError, _database_error)
     app.add_exception_handler(Exception, _unknown_error)
 
@@ -84,6 +85,11 @@ def _http_error(_request: Request, error: Exception) -> Response:
     )
     answer.headers.update(error.headers or {})
     return answer
+
+
+def _data_error(_request: Request, _error: Exception) -> Response:
+    # NUL in a query, which PostgreSQL refuses to compare with anything.
+    return problem(422, "a value that no text or number in the database can have", kind="unreadable")
 
 
 def _database_error(_request: Request, error: Exception) -> Response:

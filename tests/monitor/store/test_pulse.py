@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from rlvitals.contract.alert import Severity
+from rlvitals.contract.view import Light, RunState
+from rlvitals_monitor.store.pulse import Signs, step_seconds, take
+from tests.monitor.batches import NOW
+
+MINUTE = 60.0
+
+
+def signs(*, seen_s: float = 0, progress_s: float | None = 0, **other: Any) -> Signs:
+    """A run that was heard ``seen_s`` and advanced ``progress_s`` seconds ago."""
+    told: dict[str, Any] = {"phase": "update", "step_s": 10.0, "created_at": NOW - timedelta(hours=2)} | other
+    progress = None if progress_s is None else NOW - timedelta(seconds=progress_s)
+    return Signs(seen_at=NOW - timedelta(seconds=seen_s), progress_at=progress, **told)
+
+
+@pytest.mark.parametrize(
+    ("given", "state", "light"),
+    [
+        (signs(), RunState.RUNNING, Light.GREEN),
+        (signs(progress_s=None, created_at=NOW), RunState.CREATED, Light.GREY),
+        (signs(seen_s=61), RunState.LATE, Light.AMBER),
+        (signs(seen_s=11 * MINUTE), RunState.STALLED, Light.RED),
+        (signs(progress_s=59), RunState.RUNNING, Light.GREEN),
+        (signs(progress_s=61), RunState.LATE, Light.AMBER),
+        (signs(progress_s=11 * MINUTE), RunState.STALLED, Light.RED),
+        (signs(progress_s=11 * MINUTE, phase="eval"), RunState.LATE, Light.AMBER),
+        (signs(progress_s=5 * MINUTE, phase="eval"), RunState.RUNNING, Light.GREEN),
+        (signs(progress_s=61 * MINUTE, phase="eval"), RunState.STALLED, Light.RED),
+        (signs(progress_s=11 * MINUTE, step_s=5 * MINUTE), RunState.RUNNING, Light.GREEN),
+        (signs(progress_s=11 * MINUTE, step_s=None), RunState.STALLED, Light.RED),
+        (signs(progress_s=None, phase="starting"), RunState.STALLED, Light.RED),
+        (signs(phase="paused", progress_s=30 * MINUTE), RunState.PAUSED, Light.AMBER),
+        (signs(phase="paused", seen_s=2 * MINUTE), RunState.LATE, Light.AMBER),
+        (signs(phase="finished", seen_s=99 * MINUTE), RunState.FINISHED, Light.GREY),
+        (signs(phase="finished", stop_applied=True), RunState.STOPPED, Light.GREY),
+        (signs(phase="failed"), RunState.FAILED, Light.RED),
+    ],
+)
+def test_a_state_follows_from_phase_and_two_clocks(given: Signs, state: RunState, light: Light) -> None:
+    felt = take(given, NOW)
+    assert (felt.state, felt.light) == (state, light)
+    assert felt.reason
+
+
+@pytest.mark.parametrize(
+    ("firing", "light"),
+    [
+        ([Severity.INFO], Light.GREEN),
+        ([Severity.WARNING], Light.AMBER),
+        ([Severity.WARNING, Severity.CRITICAL, Severity.INFO], Light.RED),
+    ],
+)
+def test_the_light_is_the_worst_that_fires(firing: list[Severity], light: Light) -> None:
+    felt = take(signs(firing=firing, worst_rule="truncation"), NOW)
+    assert (felt.state, felt.light) == (RunState.RUNNING, light)
+
+
+def test_an_alarm_says_how_many_and_which_is_worst() -> None:
+    felt = take(signs(firing=[Severity.WARNING, Severity.CRITICAL], worst_rule="byte_garbage"), NOW)
+    assert felt.reason == "2 alerts firing: byte_garbage is critical"
+
+
+def test_a_failure_outshines_a_warning() -> None:
+    felt = take(signs(phase="failed", firing=[Severity.WARNING], worst_rule="x"), NOW)
+    assert (felt.light, felt.reason) == (Light.RED, "the trainer ended with an error")
+
+
+@pytest.mark.parametrize(
+    ("times", "usual"), [([], None), ([1.0], None), ([1.0, 1.0], None), ([0, 2, 4, 104], 2), ([5, 3, 9], 6)]
+)
+def test_the_usual_step_is_the_median_gap(times: list[float], usual: float | None) -> None:
+    assert step_seconds(times) == usual
