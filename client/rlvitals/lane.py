@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from rlvitals.journal import Journal
 from rlvitals.spool import Acked, Lock, read_acked, segments, write_acked
 
 BATCH_BYTES = 512 * 1024
+SLICE = 10
 
 
 class Lane:
@@ -41,9 +43,13 @@ class Lane:
 
     def fill(self, limit: int) -> None:
         """Reads on until ``limit`` records wait to be sent."""
-        if len(self.window) < limit:
-            self.window.extend(self._follower.read(limit - len(self.window)))
-            self._count_damage()
+        while len(self.window) < limit:
+            more = self._follower.read(min(SLICE, limit - len(self.window)))
+            if not more:
+                break
+            self.window.extend(more)
+            time.sleep(0)  # gives the interpreter's lock to the training thread if that waits for it
+        self._count_damage()
         while self.window and not _is_sent(self.window[0]):
             self._done(self.window.popleft())
 
