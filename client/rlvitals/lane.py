@@ -52,6 +52,10 @@ class Lane:
         self._count_damage()
         while self.window and not _is_sent(self.window[0]):
             self._done(self.window.popleft())
+        if self.journal is not None:
+            appended = self.journal.appended_bytes
+            if not self.window and self._follower.seq >= self.journal.seq:
+                self.journal.acked_bytes = appended  # schema records have no seq of their own to be counted by
 
     def batch(self, limit: int, heartbeat: Heartbeat | None) -> tuple[ReportBatch, int] | None:
         """Up to ``limit`` records (and 512 KiB) as a batch, with the number of window items in it."""

@@ -325,9 +325,14 @@ def test_acknowledged_bytes_leave_the_spool_metric(service: Service, make_report
     for step in range(5):
         reporter.report(step, {"a": 1.0})
     assert reporter.flush(DEADLINE_S)
-    reporter.report(5, {"a": 1.0})
+    reporter.report(5, {"a": 1.0, "new": None}, missing={"b": "why"})
     assert reporter.flush(DEADLINE_S)
-    assert service.steps()[-1].values["rlvitals.spool_bytes"] < service.steps()[-2].values["rlvitals.spool_bytes"]
+    waiting = [step.values["rlvitals.spool_bytes"] for step in service.steps()]
+    assert waiting[4] > waiting[1] > 0
+    assert waiting[5] < waiting[4]
+    rounds = reporter._sender._rounds
+    with rounds:
+        assert rounds.wait_for(lambda: reporter.counters["spool_bytes"] == 0, DEADLINE_S)
 
 
 def test_a_step_counter_that_goes_back_begins_a_new_attempt(service: Service, make_reporter: MakeReporter) -> None:
