@@ -102,7 +102,8 @@ _add = Upsert(
         " THEN excluded.last_step ELSE rollups.last_step END",
         **{kind: f"rollups.{kind} + excluded.{kind}" for kind in ("nan", "pos_inf", "neg_inf")},
         **{
-            f"{kind}_step": f"COALESCE(excluded.{kind}_step, rollups.{kind}_step)"
+            f"{kind}_step": f"CASE WHEN rollups.{kind}_step IS NULL OR excluded.{kind}_step > rollups.{kind}_step"
+            f" THEN excluded.{kind}_step ELSE rollups.{kind}_step END"
             for kind in ("nan", "pos_inf", "neg_inf")
         },
     },

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import insert
 
@@ -136,6 +136,7 @@ runs_of_values = st.lists(
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@example(values=[(1, math.nan), (0, math.nan)], cuts=[1])
 @given(values=runs_of_values, cuts=st.lists(st.integers(1, 59), max_size=3))
 def test_rollups_say_the_same_as_the_points_however_they_came_in(
     tmp_path_factory: pytest.TempPathFactory,
