@@ -103,6 +103,7 @@ def _missing(views: Sequence[MetricView]) -> Component:
 def _card(view: MetricView, drawing: Drawing) -> Component:
     metric = find(view.metric)
     meaning = metric.meaning if metric else "A metric of your own."
+    words = unit(metric.unit) if metric else ""
     series = drawing.series.get(view.metric) or _empty(view)
     figure = figures.chart(
         series,
@@ -120,17 +121,11 @@ def _card(view: MetricView, drawing: Drawing) -> Component:
                 [
                     html.Span(_breakable(view.metric), className="name"),
                     html.Span("log scale", className="scale") if figures.is_log(figure) else None,
-                    html.Span(
-                        [
-                            html.Span(number(view.last_value), id={"type": "now", "metric": view.metric}),
-                            html.Span(unit(metric.unit) if metric else "", className="unit"),
-                        ],
-                        className="now",
-                    ),
+                    html.Span(number(view.last_value), id={"type": "now", "metric": view.metric}, className="now"),
                 ],
                 className="caption",
             ),
-            html.P(meaning, className="meaning", title=meaning),
+            html.P([html.Span(words, className="unit"), meaning], className="meaning", title=meaning),
         ]
     )
     graph = dcc.Graph(

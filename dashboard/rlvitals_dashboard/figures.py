@@ -224,7 +224,7 @@ def _action_marks(marks: Sequence[CommandView], theme: Theme) -> Trace:
         "name": "actions",
         "mode": "markers",
         "x": [c.step for c in marks],
-        "y": [0.0] * len(marks),
+        "y": [0.04] * len(marks),
         "yaxis": "y3",
         "text": [_action_words(c) for c in marks],
         "marker": {"symbol": "diamond", "size": 9, "color": theme.action},
@@ -348,7 +348,13 @@ def _y_axis(series: SeriesView, metric: Metric | None, *, log: bool, top: float)
     axis: dict[str, Any] = {"domain": [0, top], "fixedrange": True, "nticks": 4, "exponentformat": "power"}
     axis["tickformat"] = _tick_format(series)
     if log:
-        return axis | {"type": "log", "tickformat": "", "exponentformat": "power", "dtick": _decades(series)}
+        return axis | {
+            "type": "log",
+            "tickformat": "",
+            "exponentformat": "power",
+            "dtick": _decades(series),
+            "tickfont": {"size": 9},
+        }
     bounded = metric is not None and metric.unit == "1" and metric.worse is Worse.UP
     return axis | {"rangemode": "tozero" if bounded or _flat(series) else "normal"}
 

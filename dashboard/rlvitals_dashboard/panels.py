@@ -82,7 +82,8 @@ def _panel(key: str, metrics: Sequence[MetricView], alerts: Sequence[Alert]) -> 
     lead = [m for m in seen if m.metric in LEADS or m.metric in raised or _broken(m)]
     rest = [m for m in seen if m not in lead]
     fill = len(rest) if len(rest) <= ROW else -len(lead) % ROW
-    lead = sorted([*lead, *rest[:fill]], key=seen.index)
+    firing = {a.metric for a in live}
+    lead = sorted([*lead, *rest[:fill]], key=lambda m: (m.metric not in firing, m.metric not in LEADS))
     return Panel(
         key=key,
         title=FAMILIES[Family(key)] if key != OWN else "Own metrics",

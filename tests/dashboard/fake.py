@@ -108,7 +108,7 @@ class FakeService:
             for s, v in self.series.get(metric, {}).items()
             if (first is None or s >= first) and (last is None or s <= last)
         )
-        kinds = {
+        kinds: dict[str, Any] = {
             "nan": tuple(s for s, v in points if math.isnan(v)),
             "pos_inf": tuple(s for s, v in points if v == math.inf),
             "neg_inf": tuple(s for s, v in points if v == -math.inf),

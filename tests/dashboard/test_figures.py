@@ -7,9 +7,9 @@ from typing import Any
 
 import plotly.graph_objects as go
 import pytest
-from dash._utils import to_json
 from hypothesis import given
 from hypothesis import strategies as st
+from plotly.utils import PlotlyJSONEncoder
 
 from rlvitals.contract.alert import Alert, AlertState, Severity
 from rlvitals.contract.codec import loads
@@ -20,6 +20,8 @@ from rlvitals_dashboard import figures
 from rlvitals_dashboard.figures import ACTIONS, EXTENT, FIRING, HIGH, LOW, NANS, NEG_INFS, POS_INFS, VALUE, Span
 from rlvitals_dashboard.theme import DARK, LIGHT
 
+to_json: Any = PlotlyJSONEncoder().encode
+"""As Dash sends it."""
 NOW = datetime(2026, 3, 1, tzinfo=timezone.utc)
 SPAN = Span(first=0, last=99)
 

@@ -25,9 +25,10 @@
     if (!dot || !word) return;
     const silent = Date.now() - lastBeat > SILENT_MS;
     const state = troubled ? "trouble" : silent ? "silent" : "live";
+    const said = state === "live" ? "Live" : "Reconnecting";
     dot.dataset.state = state;
     dot.title = troubled;
-    word.textContent = { trouble: "Reconnecting", silent: "Reconnecting", live: "Live" }[state];
+    if (word.textContent !== said) word.textContent = said;
   }
 
   const steps = [[60, 1, "s"], [3600, 60, "min"], [86400, 3600, "h"], [Infinity, 86400, "d"]];
@@ -45,6 +46,8 @@
     sign();
   }
   setInterval(tick, 1000);
+  // A time that was just drawn is said at once. What tick writes must settle, or this would go round for ever.
+  new MutationObserver(tick).observe(document.documentElement, { childList: true, subtree: true });
 
   window.dash_clientside = window.dash_clientside || {};
   window.dash_clientside.vitals = {
