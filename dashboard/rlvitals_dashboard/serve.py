@@ -1,0 +1,120 @@
+"""``rlvitals serve``: monitor and dashboard on one app in one process. The only module that imports both."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import socket
+import threading
+import webbrowser
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from urllib.parse import urlencode
+
+import uvicorn
+from fastapi import FastAPI
+
+from rlvitals_dashboard.api import Api
+from rlvitals_dashboard.app import PREFIX, create_dash
+from rlvitals_monitor.app import create_app
+from rlvitals_monitor.auth import TOKEN_FILE
+from rlvitals_monitor.settings import LOOPBACK_NAMES, Settings
+
+LONGEST_GOODBYE_S = 3
+"""Open pages get so long to end their requests when the service stops."""
+
+
+def create_service(settings: Settings) -> FastAPI:
+    """The whole service as one ASGI app. The dashboard comes last, since its pages answer what is left over."""
+    app = create_app(settings)
+    create_dash(app, Api.of_app(app))
+    return app
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs until Ctrl-C. 0 after a clean end, 1 when the address cannot be used."""
+    told = _arguments(argv)
+    settings = Settings(**{name: value for name, value in _named(told).items() if value is not None})
+    try:
+        listener = _listen(settings.host, settings.port)
+    except OSError as error:
+        print(_refusal(settings, error))
+        return 1
+    with listener:
+        settings = settings.model_copy(update={"port": listener.getsockname()[1]})
+        app = create_service(settings)
+        return _run(app, listener, lambda: _greet(app, settings, open_browser=told.open))
+
+
+def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="rlvitals serve", description="The service and its dashboard.")
+    parser.add_argument("--host", help="address to listen on (default: 127.0.0.1, this machine only)")
+    parser.add_argument("--port", type=int, help="port (default: 8642; 0 takes any free one)")
+    parser.add_argument("--data", type=Path, help="folder of the database (default: ~/.rlvitals/data)")
+    parser.add_argument("--open", action="store_true", help="open the dashboard in the browser")
+    return parser.parse_args(argv)
+
+
+def _named(told: argparse.Namespace) -> dict[str, object]:
+    return {"host": told.host, "port": told.port, "data": told.data}
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    return socket.create_server((host, port), family=family, backlog=2048)
+
+
+def _refusal(settings: Settings, error: OSError) -> str:
+    place = f"{settings.host}:{settings.port}"
+    return (
+        f"rlvitals serve: cannot listen on {place}: {error.strerror or error}.\n"
+        f"Another service may run there already. Stop it, or choose another port: rlvitals serve --port 0"
+    )
+
+
+def _run(app: FastAPI, listener: socket.socket, ready: Callable[[], None]) -> int:
+    config = uvicorn.Config(
+        app,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=LONGEST_GOODBYE_S,
+    )
+    if threading.current_thread() is threading.main_thread():
+        # uvicorn stops in good order, then raises the signal again: a stop by the system ends like Ctrl-C.
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+    server = _Server(config, ready)
+    try:
+        server.run(sockets=[listener])
+    except KeyboardInterrupt:
+        print("RL Vitals stopped.")
+        return 0
+    return 0 if server.started else 1
+
+
+class _Server(uvicorn.Server):
+    """Says when it is ready: not before the database is migrated and the port answers."""
+
+    def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._ready = ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started and not self.should_exit:
+            self._ready()
+
+
+def _greet(app: FastAPI, settings: Settings, *, open_browser: bool) -> None:
+    link = f"{settings.url}{PREFIX}login?{urlencode({'token': app.state.local_token})}"
+    print(f"RL Vitals watches at {settings.url}{PREFIX}")
+    print(f"  sign in:     {link}")
+    print(f"  token file:  {settings.home_folder / TOKEN_FILE} (clients on this machine find it by themselves)")
+    print(f"  data:        {settings.data_folder}")
+    if settings.host not in LOOPBACK_NAMES:
+        print(
+            f"  warning:     {settings.host} is reachable from other machines, and nothing here encrypts the way"
+        )
+    print("  stop:        Ctrl-C", flush=True)
+    if open_browser:
+        threading.Thread(target=webbrowser.open, args=(link,), daemon=True).start()
