@@ -112,9 +112,9 @@ def highest(values: Sequence[float], steps: Sequence[int]) -> float:
 
 
 def mad(values: Sequence[float], steps: Sequence[int] = ()) -> float:
-    """Median absolute deviation from the median, without the 1.4826."""
+    """Median absolute deviation from the median, without the 1.4826; NaN around an infinite median."""
     middle = median(values)
-    return median([abs(value - middle) for value in values])
+    return median([abs(value - middle) for value in values]) if math.isfinite(middle) else math.nan
 
 
 def slope(values: Sequence[float], steps: Sequence[int]) -> float:

@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import math
+from copy import deepcopy
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rlvitals.contract.alert import Truth
+from rlvitals_monitor.rules.evaluate import RuleMemory, depth_of, evaluate, read
+from rlvitals_monitor.rules.loader import load_rules
+from rlvitals_monitor.rules.window import Window
+from tests.monitor.rules.judging import NAMES, START, a_rule, judge, window_of
+
+INF, NAN = math.inf, math.nan
+ACTIVE, INACTIVE, UNKNOWN = Truth.ACTIVE, Truth.INACTIVE, Truth.UNKNOWN
+
+
+def test_k_of_n_counts_observed_steps_only() -> None:
+    rule = a_rule("kl.k3 > 1", of="[2, 3]")
+    series: list[dict[str, float]] = [
+        {"kl.k3": 5.0},
+        {},
+        {"kl.k3": NAN},
+        {"kl.k3": 5.0},
+        {"kl.k3": 0.0},
+        {"kl.k3": 0.0},
+    ]
+    found = judge(rule, series)
+    assert [e.truth for e in found] == [INACTIVE, UNKNOWN, UNKNOWN, ACTIVE, ACTIVE, INACTIVE]
+    assert (found[3].since_step, found[3].reason) == (1, "held on 2 of the last 3 observed steps, 2 needed")
+
+
+def test_a_warm_up_is_unknown_and_says_so() -> None:
+    found = judge(a_rule("kl.k3 > 1", warmup="2"), [{"kl.k3": 5.0}] * 3)
+    assert [e.truth for e in found] == [UNKNOWN, UNKNOWN, ACTIVE]
+    assert found[1].reason == "warm-up: step 2 of 2"
+
+
+def test_a_needed_metric_that_is_missing_makes_the_rule_unknown() -> None:
+    (found,) = judge(a_rule("default(kl.capped, kl.k3) > 1", needs='["kl.capped | kl.k3"]'), [{"kl.k1": 5.0}])
+    assert (found.truth, found.reason) == (UNKNOWN, "kl.capped or kl.k3 is missing")
+    (found,) = judge(a_rule("default(kl.capped, kl.k3) > 1", needs='["kl.capped | kl.k3"]'), [{"kl.k3": 5.0}])
+    assert found.truth is ACTIVE
+
+
+def test_the_comparison_that_holds_names_value_threshold_and_metric() -> None:
+    (found,) = judge(a_rule("kl.k1 > 1 or kl.k3 > 2 * kl.k2"), [{"kl.k1": 0.0, "kl.k2": 1.0, "kl.k3": 7.0}])
+    assert (found.metric, found.value, found.threshold) == ("kl.k3", 7.0, 2.0)
+
+
+def test_a_non_finite_value_is_told_as_it_is() -> None:
+    (found,) = judge(a_rule("nonfinite(policy.loss)"), [{"policy.loss": -INF}])
+    assert (found.metric, found.value, found.threshold) == ("policy.loss", -INF, None)
+
+
+def test_a_quiet_rule_can_still_be_read() -> None:
+    rule = a_rule("kl.k3 > 2")
+    assert read(rule, window_of({"kl.k3": 1.5}), RuleMemory()) == ("kl.k3", 1.5, 2.0)
+    assert read(rule, window_of({}), RuleMemory()) == ("kl.k3", None, None)
+
+
+def test_the_action_s_argument_is_computed_on_the_step_that_is_active() -> None:
+    rule = a_rule("kl.pull_ratio > 1", action="{command: set_kl_coef, argument: kl.coef * 0.5 / kl.pull_ratio}")
+    quiet, loud, infinite = judge(
+        rule, [{"kl.pull_ratio": p, "kl.coef": 0.4} for p in (0.5, 4.0, 0.0)] + [{"kl.pull_ratio": INF}]
+    )[:3]
+    assert (quiet.argument, loud.argument, infinite.argument) == (None, 0.05, None)
+    (unknown,) = judge(rule, [{"kl.pull_ratio": 4.0}])
+    assert (unknown.truth, unknown.argument) == (ACTIVE, None)
+
+
+_ANY = st.dictionaries(
+    st.sampled_from(NAMES), st.one_of(st.floats(), st.sampled_from([0.0, 1.0, NAN, INF, -INF])), max_size=30
+)
+
+
+@given(st.lists(_ANY, max_size=6))
+def test_the_catalogue_survives_any_values_and_changes_nothing_by_looking(steps: list[dict[str, float]]) -> None:
+    rules = load_rules()
+    window, memories = Window(depth_of(rules)), {rule.key: RuleMemory(open=True) for rule in rules}
+    for place, values in enumerate(steps):
+        window.push(place, START, values)
+        for rule in rules:
+            before = deepcopy(memories[rule.key])
+            found = evaluate(rule, window, memories[rule.key])
+            assert memories[rule.key] == before
+            if all(name not in values for names in rule.needs for name in names) and rule.needs:
+                assert found.truth is UNKNOWN
+            read(rule, window, memories[rule.key])
+
+
+def test_the_depth_of_a_window_is_the_longest_look_back_of_any_rule() -> None:
+    rules = [a_rule("mean(kl.k3, 5) > median(kl.k3, 9)"), a_rule("mean(kl.k3, 7) > mean(kl.k1, 2)")]
+    assert depth_of(rules) == {"kl.k3": 9, "kl.k1": 2}
