@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import errno
+import os
 import signal
 import socket
 import threading
 import webbrowser
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlencode
 
 import uvicorn
 from fastapi import FastAPI
+from fastapi.responses import RedirectResponse
 
 from rlvitals_dashboard.api import Api
 from rlvitals_dashboard.app import PREFIX, create_dash
@@ -27,6 +31,7 @@ LONGEST_GOODBYE_S = 3
 def create_service(settings: Settings) -> FastAPI:
     """The whole service as one ASGI app. The dashboard comes last, since its pages answer what is left over."""
     app = create_app(settings)
+    app.add_api_route("/", lambda: RedirectResponse(PREFIX, 307), methods=["GET"], include_in_schema=False)
     create_dash(app, Api.of_app(app))
     return app
 
@@ -34,7 +39,7 @@ def create_service(settings: Settings) -> FastAPI:
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs until Ctrl-C. 0 after a clean end, 1 when the address cannot be used."""
     told = _arguments(argv)
-    settings = Settings(**{name: value for name, value in _named(told).items() if value is not None})
+    settings = _settings(told)
     try:
         listener = _listen(settings.host, settings.port)
     except OSError as error:
@@ -55,8 +60,10 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
-def _named(told: argparse.Namespace) -> dict[str, object]:
-    return {"host": told.host, "port": told.port, "data": told.data}
+def _settings(told: argparse.Namespace) -> Settings:
+    """What the command line does not say comes from the environment, then from the defaults."""
+    named: dict[str, Any] = {"host": told.host, "port": told.port, "data": told.data}
+    return Settings(**{name: value for name, value in named.items() if value is not None})
 
 
 def _listen(host: str, port: int) -> socket.socket:
@@ -65,11 +72,9 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 def _refusal(settings: Settings, error: OSError) -> str:
-    place = f"{settings.host}:{settings.port}"
-    return (
-        f"rlvitals serve: cannot listen on {place}: {error.strerror or error}.\n"
-        f"Another service may run there already. Stop it, or choose another port: rlvitals serve --port 0"
-    )
+    why = os.strerror(error.errno) if error.errno else str(error)
+    advice = "" if error.errno != errno.EADDRINUSE else "\nStop what runs there, or take a free port: --port 0"
+    return f"rlvitals serve: cannot listen on {settings.host}:{settings.port}: {why}.{advice}"
 
 
 def _run(app: FastAPI, listener: socket.socket, ready: Callable[[], None]) -> int:
