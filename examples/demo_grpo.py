@@ -35,7 +35,7 @@ class Flavour:
     max_completion_length: int
     beta: float
     num_iterations: int
-    learning_rate: float = 2e-4
+    learning_rate: float = 3e-4
 
 
 FLAVOURS = {

@@ -151,3 +151,7 @@ def _save(policy: Qwen2ForCausalLM, tokenizer: PreTrainedTokenizerFast, folder: 
         made.rename(folder)
     except OSError:  # another process was first, with the same recipe
         shutil.rmtree(made)
+
+
+if __name__ == "__main__":
+    print(load(Path(__file__).resolve().parent.parent / ".cache" / "demo"))

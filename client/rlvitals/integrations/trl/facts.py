@@ -68,6 +68,11 @@ def kl_coef(trainer: Any) -> float | None:
     return None
 
 
+def corrects_kl(trainer: Any) -> bool:
+    """Whether the loss multiplies the KL estimate by the importance ratio."""
+    return bool(getattr(trainer.args, "use_bias_correction_kl", False))
+
+
 def capabilities(trainer: Any) -> dict[str, str]:
     """Command kind → "" where it can be done, else the reason why not."""
     return {kind.value: "" for kind in CommandKind} | {CommandKind.SET_KL_COEF.value: no_kl_control(trainer)}
@@ -116,7 +121,7 @@ def _estimator(trainer: Any) -> str | None:
         return None
     if not hasattr(trainer.args, "num_iterations") or not hasattr(trainer, "epsilon_low"):
         return None
-    return "k3 * ratio" if getattr(trainer.args, "use_bias_correction_kl", False) else "k3"
+    return "k3 * ratio" if corrects_kl(trainer) else "k3"
 
 
 def _flat(ids: Any) -> list[int]:

@@ -20,7 +20,7 @@ LOSS, GRADIENT = "policy.loss", "gradient.norm"
 NO_LOGPROBS = "the trainer showed no per-token log-probs for this loss"
 NO_REFERENCE_IN_LOSS = "this trainer's loss has no reference log-probs"
 NO_SAMPLER = "not measured: no vLLM, the trainer samples with its own model"
-BIAS_CORRECTED = "not measured: use_bias_correction_kl multiplies the KL by the ratio"
+SEQUENCE_CORRECTED = "not measured: use_bias_correction_kl multiplies the KL by one ratio per sequence"
 SEQUENCE_LEVEL = "not measured: this loss clips one ratio per sequence"
 _CLIPS = ("ratio.clip_low_share", "ratio.clip_high_share")
 _PULLS = ("kl.grad_norm", "kl.pull_ratio")
@@ -57,19 +57,17 @@ def reductions(trainer: Any, batch: MicroBatch) -> Iterator[Reduction]:
     weight = weights(trainer, inputs, mask)
     yield of_advantages(advantages, batch.sample_offset)
     yield gradients.measure_policy_pull(logp, old, advantages, mask, weight)
-    yield _kl(trainer, batch, logp, ref, mask, weight)
+    yield _kl(trainer, batch, logp, ref, mask, weight, old)
     yield _ratios(trainer, batch, logp, old, mask, advantages)
     yield of_rollout(old if old is not None else logp, inputs.get("sampling_per_token_logps"), mask)
 
 
 def withheld(trainer: Any) -> dict[str, str]:
     """Metrics whose closed form does not hold for this trainer's loss, with the reason."""
-    found: dict[str, str] = {}
-    if getattr(trainer.args, "use_bias_correction_kl", False):
-        found |= dict.fromkeys(_PULLS, BIAS_CORRECTED)
-    if getattr(trainer, "importance_sampling_level", "token") != "token":
-        found |= dict.fromkeys(_CLIPS, SEQUENCE_LEVEL)
-    return found
+    if getattr(trainer, "importance_sampling_level", "token") == "token":
+        return {}
+    found = dict.fromkeys(_CLIPS, SEQUENCE_LEVEL)
+    return found | (dict.fromkeys(_PULLS, SEQUENCE_CORRECTED) if facts.corrects_kl(trainer) else {})
 
 
 def loss_mask(inputs: Mapping[str, Any]) -> Tensor | None:
@@ -126,18 +124,29 @@ def absent(names: tuple[str, ...], reason: str, like: Tensor) -> Reduction:
 
 
 def _kl(
-    trainer: Any, batch: MicroBatch, logp: Tensor, ref: Tensor | None, mask: Tensor, weight: Tensor
+    trainer: Any,
+    batch: MicroBatch,
+    logp: Tensor,
+    ref: Tensor | None,
+    mask: Tensor,
+    weight: Tensor,
+    old: Tensor | None,
 ) -> Reduction:
+    """With TRL's bias correction the loss holds k3 * r, whose derivative r * (k3' + k3) is r times that of k2."""
     coefficient = facts.kl_coef(trainer)
     if ref is None or not coefficient:
         reason = facts.BETA_IS_ZERO if coefficient == 0 else NO_REFERENCE_IN_LOSS
         return absent(kl.METRICS, reason, logp)
+    corrected = facts.corrects_kl(trainer)
+    if corrected and old is not None:
+        weight = weight * (logp.detach().double() - old.detach().double()).exp()
     return kl.measure_kl(
         logp,
         ref,
         mask,
         weight,
         coef=coefficient,
+        estimator="k2" if corrected else "k3",
         ids=batch.inputs["completion_ids"],
         sample_offset=batch.sample_offset,
         vocabulary=batch.vocabulary,
