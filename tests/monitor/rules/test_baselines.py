@@ -80,7 +80,8 @@ def test_a_peak_begins_after_the_warm_up() -> None:
     st.integers(1, 50),
 )
 def test_slots_stay_finite_and_bounded_whatever_comes(name: str, series: list[float], x: float, n: int) -> None:
-    memory, slot = MEMORIES[name], []
+    memory = MEMORIES[name]
+    slot: list[float] = []
     for value in series:
         memory.learn(slot, value, n, True, True)
         assert len(slot) <= n + 1
