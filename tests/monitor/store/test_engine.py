@@ -1,9 +1,10 @@
 from __future__ import annotations
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from sqlalchemy import insert, select, text
+from sqlalchemy import insert, select, text, update
 
 from rlvitals_monitor.errors import StoreBusy
 from rlvitals_monitor.store.engine import Store
@@ -73,3 +74,26 @@ def test_sqlite_syncs_each_commit_because_the_receipt_promises_it(sqlite_url: st
         assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
         assert connection.exec_driver_sql("PRAGMA foreign_keys").scalar() == 1
     store.close()
+
+
+def test_a_writer_of_another_process_waits_instead_of_failing_half_way(database_url: str) -> None:
+    stores = [Store(database_url), Store(database_url)]
+    start = threading.Barrier(len(stores))
+
+    def count(store: Store) -> None:
+        start.wait(10)
+        for _ in range(30):
+            with store.begin() as connection:
+                query = select(meta.c.value).where(meta.c.key == "n").with_for_update()
+                before = int(connection.scalar(query) or 0)
+                connection.execute(update(meta).where(meta.c.key == "n").values(value=str(before + 1)))
+
+    with stores[0].begin() as connection:
+        connection.execute(insert(meta).values(key="n", value="0"))
+    with ThreadPoolExecutor(len(stores)) as pool:
+        for done in [pool.submit(count, store) for store in stores]:
+            done.result(60)
+    with stores[0].read() as connection:
+        assert connection.scalar(select(meta.c.value).where(meta.c.key == "n")) == "60"
+    for store in stores:
+        store.close()
