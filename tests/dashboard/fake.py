@@ -15,7 +15,6 @@ from fastapi import FastAPI, Request, Response
 from rlvitals.contract.alert import Alert
 from rlvitals.contract.codec import dumps, loads
 from rlvitals.contract.command import CommandState
-from rlvitals.contract.report import Text
 from rlvitals.contract.view import (
     AttemptView,
     CommandView,
@@ -26,6 +25,7 @@ from rlvitals.contract.view import (
     RunState,
     RunView,
     SeriesView,
+    TextView,
 )
 
 START = datetime(2026, 3, 1, 9, 0, tzinfo=timezone.utc)
@@ -46,7 +46,7 @@ class FakeService:
         self.runs: dict[str, RunView] = {RUN: self._run(RUN)}
         self.alerts: dict[str, Alert] = {}
         self.commands: dict[str, CommandView] = {}
-        self.texts: list[Text] = []
+        self.texts: list[TextView] = []
         self.rules: list[RuleView] = []
         self.missing = dict(MISSING)
         self.version = 1

@@ -63,7 +63,8 @@
     beat(pulse) {
       if (!pulse) return;
       alive(pulse.trouble);
-      send("pulse", { data: { ...pulse, trouble: undefined, beat: Date.now() } });
+      if (pulse.redraw) send("redraw", { data: Date.now() });
+      else send("pulse", { data: { ...pulse, trouble: undefined, beat: Date.now() } });
     },
 
     runsBeat(pulse) {

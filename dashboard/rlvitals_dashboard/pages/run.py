@@ -270,22 +270,23 @@ def _zoom_words(view: View) -> Component:
 
 
 def _register_live(app: Dash, api: Api) -> None:
+    """Its outputs are no inputs of `draw`: Dash would hold a drawing back until this long wait is over. A beat
+    that finds that the charts must be drawn anew says so, and the browser's own script asks for it."""
+
     @app.callback(
         *(Output(f"run-{name}", "children") for name in PARTS),
         Output({"type": "chart", "metric": ALL}, "extendData"),
         Output({"type": "now", "metric": ALL}, "children"),
-        Output("redraw", "data"),
         Output("beat", "data"),
         Input("pulse", "data"),
         State("view", "data"),
-        State("redraw", "data"),
         State({"type": "chart", "metric": ALL}, "id"),
         websocket=True,
         persistent=True,
         prevent_initial_call=True,
     )
     async def live(
-        data: object, view_data: Mapping[str, Any], redraw: int, ids: Sequence[Mapping[str, str]]
+        data: object, view_data: Mapping[str, Any], ids: Sequence[Mapping[str, str]]
     ) -> tuple[Any, ...]:
         pulse, view = Pulse.read(data), View.read(view_data)
         if pulse is None:
@@ -299,7 +300,7 @@ def _register_live(app: Dash, api: Api) -> None:
             return _answer(charts, head=notice("Sign in to go on", str(error), tone="warning"))
         except ApiError as error:
             return _answer(charts, beat=pulse.data(trouble=await after_trouble(error)))
-        return _beat(pulse, change, now, view, fresh, charts, redraw)
+        return _beat(pulse, change, now, view, fresh, charts)
 
 
 async def _fresh(api: Api, view: View, pulse: Pulse, charts: Sequence[str]) -> dict[str, SeriesView]:
@@ -332,12 +333,11 @@ def _beat(
     view: View,
     fresh: Mapping[str, SeriesView],
     charts: Sequence[str],
-    redraw: int,
 ) -> tuple[Any, ...]:
     prints = now.prints(view)
     parts = {n: now.part(n) for n in PARTS if prints[n] != pulse.prints.get(n)}
     if not pulse.zoomed and _needs_drawing(pulse, prints, fresh, now.run.last_step):
-        return _answer(charts, redraw=redraw + 1, **parts)
+        return _answer(charts, beat=pulse.data(redraw=True), **parts)
     grown = {m: s for m, s in fresh.items() if s.step}
     last = max((s.step[-1] for s in grown.values()), default=pulse.last_step or 0)
     firing = {a.metric for a in now.alerts if a.state is AlertState.FIRING}
@@ -373,7 +373,6 @@ def _answer(
     *,
     extend: Mapping[str, Any] | None = None,
     values: Mapping[str, str] | None = None,
-    redraw: Any = no_update,
     beat: Any = no_update,
     **parts: Component,
 ) -> tuple[Any, ...]:
@@ -382,7 +381,6 @@ def _answer(
         *(parts.get(name, no_update) for name in PARTS),
         [(extend or {}).get(metric, no_update) for metric in charts],
         [(values or {}).get(metric, no_update) for metric in charts],
-        redraw,
         beat,
     )
 
