@@ -2,7 +2,8 @@
 
 One run is unhealthy in two ways, its twin is sane. What should happen: the unhealthy one raises the truncation and
 the kl_pull_dominates alerts, the second proposes a lower KL coefficient, it is approved, applied at the next step
-boundary, and the signal answers; the twin stays silent. Exit code 0 only if all of that happened and nothing was lost.
+boundary, and the signal answers; the twin stays silent. Exit code 0 only if all of that happened and no report was
+lost.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ LOOK_S = 12.0
 PERSON_SHARE = 0.6
 """Without ``--auto``: share of the time after which the demo stops waiting for a person."""
 TRAINER_END_S, DRAIN_S = 240.0, 30.0
+APPROVED = {state.value for state in (CommandState.PENDING, CommandState.DELIVERED, CommandState.APPLIED)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,9 +88,7 @@ def _demo(options: Options, console: Console) -> int:
         for promise in broken:
             console.print(f"[red]✗ {promise}[/red]")
         if not broken:
-            console.print(
-                "[green]✓ Both planted faults were found, the twin stayed silent, nothing was lost.[/green]"
-            )
+            console.print("[green]✓ Both planted faults found, the twin silent, nothing lost.[/green]")
         if options.open:
             _keep_serving(service, console)
         return 1 if broken else 0
@@ -122,13 +122,8 @@ def _trainer(flavour: str, service: Service, options: Options, folder: Path) -> 
 
 def _watch(service: Service, trainers: list[Child], options: Options, console: Console) -> None:
     """Until both trainers have ended by themselves."""
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TimeElapsedColumn(),
-        TextColumn("{task.fields[news]}"),
-    )
-    with Progress(*columns, console=console) as progress:
+    shown = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TextColumn("{task.fields[news]}")
+    with Progress(*shown, console=console) as progress:
         bar = progress.add_task("Streaming", total=options.seconds, news="starting the trainers …")
         began, first_report = time.monotonic(), 0.0
         while any(trainer.running for trainer in trainers):
@@ -158,14 +153,11 @@ def _approve(service: Service, options: Options, elapsed_s: float, console: Cons
     patience_s = 0.0 if options.auto else PERSON_SHARE * options.seconds
     if elapsed_s < max(patience_s, LOOK_S):
         return
-    commands = service.items("/commands?run=demo-unhealthy&limit=50")
-    done = (CommandState.PENDING, CommandState.DELIVERED, CommandState.APPLIED)
-    if any(
-        command["kind"] == "set_kl_coef" and command["state"] in [s.value for s in done] for command in commands
-    ):
+    commands = [c for c in service.items("/commands?run=demo-unhealthy&limit=50") if c["kind"] == "set_kl_coef"]
+    if any(command["state"] in APPROVED for command in commands):
         return
     for command in commands:
-        if command["kind"] == "set_kl_coef" and command["state"] == CommandState.PROPOSED.value:
+        if command["state"] == CommandState.PROPOSED.value:
             service.ask(f"/commands/{command['id']}/approve", {"argument": SANE_BETA})
             console.print(f"Approved set_kl_coef {SANE_BETA:g} (proposed: {command['argument']:.3g}).")
             return

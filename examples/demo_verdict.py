@@ -46,12 +46,12 @@ class Told:
 
 def collect(service: Service, summary: dict[str, Any]) -> Told:
     run = summary["run"]
-    steps = _series(service, run, "progress.step_time")
+    points = {metric["metric"]: metric["points"] for metric in service.ask(f"/runs/{run}/metrics")}
     return Told(
         summary=summary,
         alerts=service.items(f"/alerts?run={run}&limit=200"),
         commands=service.items(f"/commands?run={run}&limit=200"),
-        stored=len(steps),
+        stored=int(points.get("progress.step_time", 0)),
         pull=_series(service, run, "kl.pull_ratio"),
     )
 
@@ -124,7 +124,7 @@ def _median(values: list[float]) -> float:
 
 
 def _series(service: Service, run: str, metric: str) -> list[tuple[int, float]]:
-    found = service.ask(f"/runs/{run}/series?metric={metric}&limit=100000")[0]
+    found = service.ask(f"/runs/{run}/series?metric={metric}&limit=2000")[0]
     return [(step, float(value)) for step, value in zip(found["step"], found["value"], strict=True)]
 
 
