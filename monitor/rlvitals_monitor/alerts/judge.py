@@ -164,7 +164,7 @@ def _with_proposal(judgement: Judgement, memory: AttemptMemory) -> Judgement:
     if firing.intersection(rule.action.unless):
         return judgement
     argument = judgement.evaluation.argument
-    if rule.action.command in ARGUMENT_KINDS and argument is None:
+    if rule.action.command in ARGUMENT_KINDS and not (argument is not None and argument > 0):
         return judgement
     return replace(judgement, proposal=Proposal(kind=rule.action.command, argument=argument))
 

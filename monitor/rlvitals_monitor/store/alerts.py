@@ -59,7 +59,8 @@ def add_transition(connection: Connection, transition: Transition) -> bool:
         "body": transition.alert,
         "routed": False,
     }
-    return connection.execute(_insert(connection)(transitions).values(row).on_conflict_do_nothing()).rowcount == 1
+    statement = _insert(connection)(transitions).values(row).on_conflict_do_nothing().returning(transitions.c.id)
+    return connection.scalar(statement) is not None
 
 
 def unrouted(connection: Connection, limit: int) -> list[Transition]:
