@@ -13,7 +13,7 @@ from torch import Tensor
 from rlvitals.integrations.trl import facts
 from rlvitals.probes import gradients, groups, kl, nonfinite, ratios
 from rlvitals.probes.arrays import Floats
-from rlvitals.probes.reduction import Reduction, stack
+from rlvitals.probes.reduction import Reduction
 from rlvitals.probes.tally import Tally
 
 LOSS, GRADIENT = "policy.loss", "gradient.norm"
@@ -43,7 +43,9 @@ def reductions(trainer: Any, batch: MicroBatch) -> Iterator[Reduction]:
     inputs, logp = batch.inputs, batch.logp
     mask = loss_mask(inputs)
     if mask is None or logp is None or logp.shape != mask.shape:
-        yield absent((*kl.METRICS, *ratios.METRICS, "policy.loss_tokens"), NO_LOGPROBS, batch.loss)
+        yield absent(
+            (*kl.METRICS, *ratios.METRICS, *ratios.ROLLOUT, "policy.loss_tokens"), NO_LOGPROBS, batch.loss
+        )
         return
     old, ref, advantages = (
         inputs.get(key) for key in ("old_per_token_logps", "ref_per_token_logps", "advantages")
@@ -59,7 +61,7 @@ def reductions(trainer: Any, batch: MicroBatch) -> Iterator[Reduction]:
     yield gradients.measure_policy_pull(logp, old, advantages, mask, weight)
     yield _kl(trainer, batch, logp, ref, mask, weight, old)
     yield _ratios(trainer, batch, logp, old, mask, advantages)
-    yield of_rollout(old if old is not None else logp, inputs.get("sampling_per_token_logps"), mask)
+    yield _rollout(old if old is not None else logp, inputs.get("sampling_per_token_logps"), mask)
 
 
 def withheld(trainer: Any) -> dict[str, str]:
@@ -108,13 +110,12 @@ def of_advantages(advantages: Tensor, sample_offset: int) -> Reduction:
     )
 
 
-def of_rollout(trained: Tensor, sampled: Tensor | None, mask: Tensor) -> Reduction:
-    """Mean |trainer - sampler| log-prob; tokens for which the sampler gave none (NaN) are left out."""
-    if sampled is None:
-        return absent(("ratio.rollout_logp_diff",), NO_SAMPLER, trained)
-    difference = (trained.detach().double() - sampled.detach().double()).abs()
-    used = (mask != 0) & difference.isfinite()
-    return Reduction(parts=(stack([used.sum(), difference.masked_fill(~used, 0.0).sum()]),), build=_rollout)
+def _rollout(trained: Tensor, sampled: Tensor | None, mask: Tensor) -> Reduction:
+    return (
+        absent(ratios.ROLLOUT, NO_SAMPLER, trained)
+        if sampled is None
+        else ratios.measure_rollout(trained, sampled, mask)
+    )
 
 
 def absent(names: tuple[str, ...], reason: str, like: Tensor) -> Reduction:
@@ -184,8 +185,3 @@ def _advantages(shape: tuple[int, ...], sample_offset: int, parts: Sequence[Floa
     return groups.tally_advantages(values, sample_offset=sample_offset) + nonfinite.tally_nonfinite(
         advantages=values
     )
-
-
-def _rollout(parts: Sequence[Floats]) -> Tally:
-    tokens, total = parts[0].tolist()
-    return Tally(counts={"rollout.tokens": int(tokens)}, sums={"rollout.difference": total})
