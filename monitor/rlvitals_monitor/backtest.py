@@ -10,6 +10,7 @@ from pathlib import Path
 from rlvitals_monitor.alerts.replay import Episode, Step, episodes, replay
 from rlvitals_monitor.alerts.scenario import run_files
 from rlvitals_monitor.alerts.settings import RuleSettings
+from rlvitals_monitor.errors import ServiceError
 from rlvitals_monitor.rules.document import RuleFileError
 from rlvitals_monitor.rules.loader import check, load_rules
 from rlvitals_monitor.rules.rule import Rule
@@ -47,7 +48,7 @@ def main(argv: Sequence[str]) -> int:
         return int(told.run(told))
     except RuleFileError as error:
         sys.stderr.write(f"{error}\n")
-    except (OSError, LookupError, ValueError) as error:
+    except (OSError, LookupError, ValueError, ServiceError) as error:
         sys.stderr.write(f"rlvitals rules: {error}\n")
     return 1
 

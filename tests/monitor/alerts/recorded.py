@@ -1,4 +1,4 @@
-"""Recorded runs outside of the repository, where they are there: a toy simulator's series and real trainers' logs."""
+"""Recorded runs outside of the repository, where they are there: a toy simulator's series, real trainers' logs."""
 
 from __future__ import annotations
 

@@ -114,9 +114,14 @@ def test_steps_judged_in_any_portions_give_the_same(store: Store, limit: int, wi
 def test_a_transaction_that_fails_leaves_nothing_and_the_next_process_goes_on(store: Store) -> None:
     number, cache = send(store, RUN), Cache()
     judge(store, number, cache=cache, limit=7)
-    with pytest.raises(RuntimeError, match="planted"), store.begin() as connection:
-        advance(connection, number, RULES, NOW, cache=cache)
-        raise RuntimeError("planted")
+
+    def dies() -> None:
+        with store.begin() as connection:
+            advance(connection, number, RULES, NOW, cache=cache)
+            raise RuntimeError("planted")
+
+    with pytest.raises(RuntimeError, match="planted"):
+        dies()
     cache.forget(number)
     assert recorded(store) == []
     judge(store, number, cache=cache)
@@ -245,7 +250,7 @@ def test_pages_go_through_all_alerts_once_newest_first(store: Store) -> None:
         nobody, _ = alerts.page(connection, run="r2")
     steps = [a.since_step for a in seen]
     assert steps == sorted(steps, reverse=True)
-    assert len(set(a.id for a in seen)) == 4
+    assert len({a.id for a in seen}) == 4
     assert (firing, nobody) == ([], [])
 
 
