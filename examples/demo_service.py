@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
@@ -14,9 +15,11 @@ import urllib.error
 import urllib.request
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 ROOT = Path(__file__).resolve().parent.parent
+_LOCKS: list[TextIO] = []
+"""Held until the process ends."""
 START_S, GRACE_S, ASK_S = 60.0, 15.0, 30.0
 
 
@@ -115,8 +118,14 @@ class Service:
 
 
 def fresh_folder() -> Path:
-    """``.demo`` without what the last demo left there."""
-    folder = ROOT / ".demo"
+    """``.demo`` without what the last demo left there. Raises `Failed` while another demo uses it."""
+    folder, lock = ROOT / ".demo", ROOT / ".cache" / "demo.lock"
+    lock.parent.mkdir(exist_ok=True)
+    _LOCKS.append(lock.open("w"))
+    try:
+        fcntl.flock(_LOCKS[-1], fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        raise Failed("another demo is running from this folder; end it first") from None
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(mode=0o700)
     return folder

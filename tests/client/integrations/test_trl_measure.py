@@ -1,0 +1,103 @@
+"""The closed forms against autograd on the trainer's own loss, for each way in which TRL weighs tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+import torch
+
+import rlvitals
+from tests.client.integrations import tiny
+from tests.client.integrations.conftest import MakeTrainer
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::FutureWarning"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::UserWarning"),
+]
+
+LOSSES = ["dapo", "grpo", "bnpo", "dr_grpo"]
+
+
+class Autograd:
+    """Installed before `attach`: the norm of d loss / d log-probs of each training step, from the graph itself."""
+
+    def __init__(self, trainer: Any) -> None:
+        self.norms: list[float] = []
+        self._logp: torch.Tensor | None = None
+        self._logprobs, self._loss = trainer._get_per_token_logps_and_entropies, trainer.compute_loss
+        trainer._get_per_token_logps_and_entropies = self._keep
+        trainer.compute_loss = self._differentiate
+
+    def _keep(self, *args: Any, **kwargs: Any) -> Any:
+        result = self._logprobs(*args, **kwargs)
+        if result[0].requires_grad:
+            self._logp = result[0]
+        return result
+
+    def _differentiate(self, *args: Any, **kwargs: Any) -> torch.Tensor:
+        loss: torch.Tensor = self._loss(*args, **kwargs)
+        assert self._logp is not None
+        (gradient,) = torch.autograd.grad(loss, self._logp, retain_graph=True)
+        self.norms.append(float(gradient.double().norm()))
+        return loss
+
+
+def ends_equal(completions: list[str], trainer_state: Any, **_: Any) -> list[float]:
+    """Contrast for two generations, none afterwards: then the loss holds nothing but the KL term."""
+    return tiny.letters(completions) if trainer_state.global_step < 2 else [1.0] * len(completions)
+
+
+def run(trainer: Any) -> tuple[list[float], list[Mapping[str, float]]]:
+    autograd = Autograd(trainer)
+    reporter = rlvitals.attach(trainer)
+    trainer.train()
+    return autograd.norms, [step.values for step in tiny.steps(reporter)]
+
+
+@pytest.mark.parametrize("corrected", [True, False], ids=["k3 times ratio", "plain k3"])
+@pytest.mark.parametrize("loss_type", LOSSES)
+def test_the_kl_gradient_norm_is_the_one_that_autograd_finds(
+    make: MakeTrainer, loss_type: str, corrected: bool
+) -> None:
+    norms, found = run(
+        make(
+            reward=ends_equal,
+            loss_type=loss_type,
+            use_bias_correction_kl=corrected,
+            num_iterations=2,
+            max_steps=6,
+            beta=0.3,
+        )
+    )
+    assert norms[4] > 0
+    for step in (4, 5):  # old and new log-probs are the same in the first of the two, not in the second
+        assert found[step]["kl.grad_norm"] == pytest.approx(norms[step], rel=1e-4)
+
+
+@pytest.mark.parametrize("loss_type", LOSSES)
+def test_the_policy_pull_is_the_one_that_autograd_finds(make: MakeTrainer, loss_type: str) -> None:
+    norms, found = run(make(loss_type=loss_type, beta=1e-7, max_steps=3))
+    for step in (1, 2):
+        pull = found[step]["kl.grad_norm"] / found[step]["kl.pull_ratio"]
+        assert pull == pytest.approx(norms[step], rel=1e-4)
+
+
+def test_micro_batches_give_the_gradient_of_the_whole_step(make: MakeTrainer) -> None:
+    settings = {"per_device_train_batch_size": 4, "gradient_accumulation_steps": 2, "max_steps": 4, "beta": 0.3}
+    norms, found = run(make(reward=ends_equal, **settings))
+    whole = (norms[6] ** 2 + norms[7] ** 2) ** 0.5
+    assert found[3]["kl.grad_norm"] == pytest.approx(whole, rel=1e-4)
+
+
+def test_sequence_level_ratios_withhold_what_the_closed_form_does_not_hold_for(make: MakeTrainer) -> None:
+    trainer = make(importance_sampling_level="sequence", num_iterations=2, max_steps=2)
+    reporter = rlvitals.attach(trainer)
+    trainer.train()
+    last = tiny.steps(reporter)[-1]
+    for name in ("ratio.clip_low_share", "ratio.clip_high_share", "kl.grad_norm", "kl.pull_ratio"):
+        assert name not in last.values
+        assert "per sequence" in last.missing[name]
+    assert "kl.k3" in last.values
