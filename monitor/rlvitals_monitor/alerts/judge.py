@@ -47,7 +47,7 @@ def judge_step(
     memory.window.push(step, time, values)
     found = list(_withdraw_orphans(memory, step, time)) if memory.orphans else []
     for _, twins in groupby(rules, key=_alert):
-        found += _judge_alert(tuple(twins), memory, step, time)
+        found += _judge_alert(list(twins), memory, step, time)
     return [_with_proposal(judgement, memory) for judgement in found]
 
 
@@ -96,25 +96,31 @@ def _alert(rule: Rule) -> str:
     return rule.alert
 
 
-def _judge_alert(twins: tuple[Rule, ...], memory: AttemptMemory, step: int, time: datetime) -> Iterator[Judgement]:
+def _judge_alert(twins: Sequence[Rule], memory: AttemptMemory, step: int, time: datetime) -> list[Judgement]:
     inhibited = is_open = False
+    found: list[Judgement] = []
     for rule in twins:
         key = rule.key
         evaluation = memory.evaluations[key] = _evaluate(rule, memory)
         before = memory.standings.get(key, INACTIVE)
+        if before is INACTIVE and evaluation.truth is not Truth.ACTIVE:
+            continue
         after, change = advance(before, evaluation, rule, step, time, inhibited=inhibited)
         if after is not before:
             memory.standings[key] = after
         if change is not None:
             if change.after is AlertState.RESOLVED:
                 memory.rules[key].recent.clear()
-            yield _judgement(key, rule, change, after if after.is_open else before, step, time, evaluation)
+            named = after if after.is_open else before
+            found.append(_judgement(key, rule, change, named, step, time, evaluation))
         is_open = is_open or after.is_open
         inhibited = inhibited or after.state is AlertState.FIRING
     for rule in twins:
         kept = memory.rules[rule.key]
         kept.open = is_open
-        learn(rule, memory.window, kept, memory.evaluations[rule.key])
+        if rule.learns:
+            learn(rule, memory.window, kept, memory.evaluations[rule.key])
+    return found
 
 
 def _evaluate(rule: Rule, memory: AttemptMemory) -> Evaluation:

@@ -65,6 +65,10 @@ class Evaluation(NamedTuple):
     argument: float | None = None
 
 
+QUIET = Evaluation(Truth.INACTIVE, "", False)
+"""What nearly every rule comes to at nearly every step."""
+
+
 def evaluate(rule: Rule, window: Window, memory: RuleMemory) -> Evaluation:
     """Pure: changes neither window nor memory, and raises for no input values."""
     absent = _absent(rule, window)
@@ -77,11 +81,11 @@ def evaluate(rule: Rule, window: Window, memory: RuleMemory) -> Evaluation:
         reason = f"warm-up: step {window.observed} of {rule.warmup}"
         return Evaluation(Truth.UNKNOWN, reason, inputs=frame.inputs)
     held = rule.expr.truth(frame)
+    if held is False and not memory.recent and not memory.open:
+        return Evaluation(Truth.INACTIVE, "", False, Truth.UNKNOWN, frame.inputs) if frame.inputs else QUIET
     clear = _clear(rule, frame, held) if memory.open else Truth.UNKNOWN
     if isinstance(held, Unknown):
         return Evaluation(Truth.UNKNOWN, held.reason, clear=clear, inputs=frame.inputs)
-    if not held and not memory.recent:
-        return Evaluation(Truth.INACTIVE, "", held=False, clear=clear, inputs=frame.inputs)
     return _counted(rule, frame, memory, held, clear)
 
 
@@ -94,9 +98,9 @@ def learn(rule: Rule, window: Window, memory: RuleMemory, evaluation: Evaluation
             x = evaluation.inputs.get(call.key)
             if x is not None:
                 call.memory.learn(memory.slots.setdefault(call.key, []), x, call.count, quiet, warm)
-    reach = rule.of[1] - 1
     # Steps that did not hold matter only behind one that did: they push it out.
-    if reach and evaluation.held is not None and (memory.recent or evaluation.held):
+    reach = rule.of[1] - 1 if memory.recent or evaluation.held else 0
+    if reach and evaluation.held is not None:
         memory.recent.append(Seen(window.step, _time(window), evaluation.held))
         del memory.recent[:-reach]
         while memory.recent and not memory.recent[0].held:

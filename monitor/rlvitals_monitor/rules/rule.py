@@ -89,6 +89,7 @@ class Rule:
     key: str = field(init=False)
     programs: tuple[Program, ...] = field(init=False)
     remembering: tuple[Remembering, ...] = field(init=False)
+    learns: bool = field(init=False)
     fingerprint: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -101,6 +102,7 @@ class Rule:
         object.__setattr__(self, "key", f"{self.alert}/{self.severity.value}")
         object.__setattr__(self, "programs", programs)
         object.__setattr__(self, "remembering", tuple(calls.values()))
+        object.__setattr__(self, "learns", bool(calls) or self.of[1] > 1)
         object.__setattr__(self, "fingerprint", hashlib.sha256(parts.encode()).hexdigest()[:16])
 
 
