@@ -175,9 +175,11 @@ class RuleView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandView:
-    """A command and what became of it: ``asked_step`` is the run's step when it was asked for, ``step`` when applied.
+    """A command and what became of it: ``asked_step`` is the run's step when it was asked for, ``step`` when
+    applied.
 
-    ``before`` and ``after`` were read back from the trainer; ``reason`` says why it was refused, denied or held back.
+    ``before`` and ``after`` were read back from the trainer; ``reason`` says why it was refused, denied or held
+    back.
     """
 
     id: str
