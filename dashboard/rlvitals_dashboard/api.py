@@ -114,7 +114,7 @@ class Api:
         return _items(RunView, await self._get("/runs", limit=limit))
 
     async def run(self, run: str) -> RunView:
-        return decode(RunView, await self._get(f"/runs/{_segment(run)}"))
+        return _one(RunView, await self._get(f"/runs/{_segment(run)}"))
 
     async def metrics(self, run: str, attempt: str = "") -> tuple[MetricView, ...]:
         return _items(MetricView, await self._get(f"/runs/{_segment(run)}/metrics", attempt=attempt))
@@ -151,7 +151,7 @@ class Api:
         """Answers when something moved past ``after``, at the latest after ``wait_s``. ``run=None``: any run."""
         path = f"/runs/{_segment(run)}/changes" if run else "/changes"
         body = await self._get(path, timeout=wait_s + TIMEOUT_S, after=after, wait_s=wait_s)
-        return decode(Change, body)
+        return _one(Change, body)
 
     # control
 
@@ -205,13 +205,17 @@ def _refusal(answer: httpx2.Response) -> ApiError:
     return kind(title, str(problem.get("detail") or ""))
 
 
+def _one(kind: type[T], body: Any) -> T:
+    try:
+        return decode(kind, body)
+    except DecodeError as error:
+        raise ApiError("The service's answer cannot be read", str(error)) from error
+
+
 def _items(kind: type[T], body: Any) -> tuple[T, ...]:
     """A plain list, or a page of one."""
     rows = body.get("items", ()) if isinstance(body, Mapping) else body
-    try:
-        return tuple(decode(kind, row) for row in rows)
-    except DecodeError as error:
-        raise ApiError("The service's answer cannot be read", str(error)) from error
+    return tuple(_one(kind, row) for row in rows)
 
 
 def _segment(text: str) -> str:

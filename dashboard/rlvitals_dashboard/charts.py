@@ -69,8 +69,8 @@ def _raised(alert: Alert) -> Component:
 
 def _size(panel: Panel) -> str:
     drawn = len(panel.lead) + len(panel.rest)
-    absent = f", {len(panel.missing)} missing" if panel.missing else ""
-    return f"{plural(drawn, 'metric')}{absent}"
+    words = [plural(drawn, "metric")] if drawn else []
+    return ", ".join([*words, f"{len(panel.missing)} missing"] if panel.missing else words)
 
 
 def _body(panel: Panel, drawing: Drawing) -> Component:
@@ -86,16 +86,19 @@ def _body(panel: Panel, drawing: Drawing) -> Component:
 
 
 def _missing(views: Sequence[MetricView]) -> Component:
-    """Missing is its own thing: named with its reason, never drawn as a zero."""
+    """Missing is its own thing: named with its reason, never drawn as a zero. One line for each reason."""
+    by_reason: dict[str, list[str]] = {}
+    for view in views:
+        by_reason.setdefault(view.missing_reason or "no value and no reason was reported", []).append(view.metric)
     rows = [
         html.Li(
             [
-                html.Code(visible(view.metric, 96)),
-                html.Span("missing", className="badge tone-idle missing"),
-                html.Span(visible(view.missing_reason or "no value and no reason was reported", 300)),
+                html.Span("missing", className="badge tone-idle"),
+                *[html.Code(visible(name, 96)) for name in names],
+                html.Span(visible(reason, 300)),
             ]
         )
-        for view in views
+        for reason, names in by_reason.items()
     ]
     return html.Ul(rows, className="reasons missing-list")
 

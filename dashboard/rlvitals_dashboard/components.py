@@ -162,7 +162,7 @@ def run_columns() -> Component:
 
 def run_head(run: RunView) -> Component:
     light, state = LIGHTS[run.light], RUN_STATES[run.state]
-    about = [run.project, run.framework, run.model, *run.tags]
+    about = dict.fromkeys([run.project, run.framework, run.model, *run.tags])
     return html.Div(
         [
             html.Div(
@@ -307,7 +307,7 @@ def _argument(command: CommandView, run: RunView) -> Component:
     field = dcc.Input(
         id={"type": "argument", "command": command.id},
         type="number",
-        value=command.argument,
+        value=_rounded(command),
         min=bounds.low if bounds else None,
         max=bounds.high if bounds else None,
         step="any",
@@ -319,6 +319,14 @@ def _argument(command: CommandView, run: RunView) -> Component:
     hint = ", ".join(word for word in (now, allowed) if word)
     parts = [html.Span(label), field, html.Span(hint, className="muted")]
     return html.Label(parts, className="argument", hidden=not needed)
+
+
+def _rounded(command: CommandView) -> float | None:
+    """The proposal with as many digits as a person can judge, unless that would leave the bounds."""
+    if command.argument is None:
+        return None
+    short = float(f"{command.argument:.3g}")
+    return short if command.bounds is None or command.bounds.allow(short) else command.argument
 
 
 def command_list(commands: Sequence[CommandView]) -> Component:

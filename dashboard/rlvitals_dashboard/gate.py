@@ -27,7 +27,7 @@ class Gate:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = str(scope.get("path", ""))
-        if scope["type"] not in ("http", "websocket") or not path.startswith(self._prefix.rstrip("/")):
+        if scope["type"] not in ("http", "websocket") or not f"{path}/".startswith(self._prefix):
             await self._app(scope, receive, send)
             return
         below = path[len(self._prefix) :]

@@ -39,7 +39,7 @@ LEADS = frozenset(
 """What a person looks at first. An alert or a non-finite value promotes any other metric."""
 
 ROW = 3
-"""Charts side by side on a wide screen: a begun row is filled up, and so few more are not hidden."""
+"""Charts side by side on a wide screen: a begun row is filled up."""
 
 FOLDED = frozenset({Family.PROGRESS.value, Family.SELF.value})
 """Blocks that start closed."""
@@ -81,7 +81,7 @@ def _panel(key: str, metrics: Sequence[MetricView], alerts: Sequence[Alert]) -> 
     seen = [m for m in metrics if m.points]
     lead = [m for m in seen if m.metric in LEADS or m.metric in raised or _broken(m)]
     rest = [m for m in seen if m not in lead]
-    fill = len(rest) if len(rest) <= ROW else -len(lead) % ROW
+    fill = -len(lead) % ROW if lead else ROW
     firing = {a.metric for a in live}
     lead = sorted([*lead, *rest[:fill]], key=lambda m: (m.metric not in firing, m.metric not in LEADS))
     return Panel(

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import uvicorn
 
-from rlvitals_dashboard.api import Api
+from rlvitals_dashboard.api import Api, visitor
 from rlvitals_dashboard.app import create_dash
 from tests.dashboard.fake import FakeService
 
@@ -82,6 +82,13 @@ class Site:
     def run(self, coroutine: Coroutine[Any, Any, None]) -> None:
         assert self._loop is not None
         asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(PATIENCE_S)
+
+
+@pytest.fixture(autouse=True)
+def nobody_is_asking() -> Iterator[None]:
+    token = visitor.set(None)
+    yield
+    visitor.reset(token)
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+import json
+import math
+from datetime import datetime, timezone
+from typing import Any
+
+import pytest
+from plotly.utils import PlotlyJSONEncoder
+
+from rlvitals.contract.alert import AlertState
+from rlvitals.contract.command import Bounds, CommandKind, CommandState
+from rlvitals_dashboard import components
+from tests.dashboard.fake import RUN, FakeService
+from tests.dashboard.synthetic import lively
+
+NOW = datetime(2026, 3, 1, tzinfo=timezone.utc)
+
+
+@pytest.fixture(scope="module")
+def fake() -> FakeService:
+    return lively()
+
+
+def said(component: Any) -> str:
+    """All text of a component, in order, as a reader gets it."""
+    return _text(json.loads(json.dumps(component, cls=PlotlyJSONEncoder)))
+
+
+def _text(node: Any) -> str:
+    if isinstance(node, dict):
+        return _text(node.get("props", {}).get("children"))
+    if isinstance(node, list):
+        return "".join(_text(child) for child in node)
+    return "" if node is None else str(node)
+
+
+def test_a_head_says_the_light_its_reason_and_the_numbers(fake: FakeService) -> None:
+    words = said(components.run_head(fake.runs[RUN]))
+    for word in ("Unhealthy", "KL pull dominates", "Running", "update", "119", "41.7 steps/min", "0.8"):
+        assert word in words
+
+
+def test_alerts_are_sorted_firing_first_and_worst_first(fake: FakeService) -> None:
+    words = said(components.alert_list(list(fake.alerts.values())))
+    places = [words.index(rule) for rule in ("kl_pull_dominates", "truncation_high", "nonfinite_gradient")]
+    assert places == sorted(places)
+
+
+def test_an_alerts_value_may_be_nan_and_says_so(fake: FakeService) -> None:
+    assert "NaN against 0" in said(components.alert_card(fake.alerts["al-3"]))
+
+
+def test_only_a_firing_alert_can_be_acknowledged(fake: FakeService) -> None:
+    assert "I have seen it" in said(components.alert_card(fake.alerts["al-1"]))
+    assert fake.alerts["al-3"].state is AlertState.RESOLVED
+    assert "I have seen it" not in said(components.alert_card(fake.alerts["al-3"]))
+
+
+@pytest.mark.parametrize("kind", list(CommandKind))
+def test_every_kind_of_command_says_what_it_is_and_what_it_will_do(fake: FakeService, kind: CommandKind) -> None:
+    from dataclasses import replace
+
+    proposed = replace(fake.commands["c-1"], kind=kind)
+    words = said(components.decision(proposed, fake.runs[RUN]))
+    assert components._KINDS[kind] in words
+    assert components._CONSEQUENCES[kind] in words
+
+
+def test_a_proposal_is_rounded_but_never_out_of_its_bounds(fake: FakeService) -> None:
+    from dataclasses import replace
+
+    long = replace(fake.commands["c-1"], argument=6.303944201, bounds=Bounds(low=0.04, high=400))
+    tight = replace(long, bounds=Bounds(low=6.303, high=6.304))
+    assert components._rounded(long) == 6.3
+    assert components._rounded(tight) == 6.303944201
+
+
+def test_past_actions_show_before_and_after_and_who(fake: FakeService) -> None:
+    words = said(components.command_list(list(fake.commands.values())))
+    assert "0.8 → 0.4" in words
+    assert "at step 96" in words
+    assert "anna" in words
+    assert fake.commands["c-1"].state is CommandState.PROPOSED
+    assert words.count("Set the KL coefficient") == 1
+
+
+def test_completions_come_worst_first(fake: FakeService) -> None:
+    words = said(components.text_list(fake.texts))
+    assert words.index("sample 0") < words.index("sample 3")
+
+
+def test_a_long_completion_is_cut_and_says_how_much_is_left() -> None:
+    words = said(components.visible("x" * 5000))
+    assert words.endswith(f"… {5000 - components.LONGEST_TEXT:,} more characters")
+
+
+@pytest.mark.parametrize("runbook", ["javascript:alert(1)", "data:text/html,x", "docs/runbooks/x.md"])
+def test_only_a_web_address_becomes_a_link(runbook: str) -> None:
+    assert "href" not in json.dumps(components._runbook(runbook), cls=PlotlyJSONEncoder)
+
+
+def test_dormant_and_undecided_rules_have_their_reason(fake: FakeService) -> None:
+    words = said(components.rule_list(fake.rules))
+    assert "1 rule watching" in words
+    assert "ratio.ess is missing" in words
+    assert "warm-up: 20 of 50 steps" in words
+
+
+def test_a_run_without_a_name_shows_its_id(fake: FakeService) -> None:
+    from dataclasses import replace
+
+    assert said(components.named(replace(fake.runs[RUN], name=""))) == RUN
+
+
+def test_a_coefficient_that_is_missing_is_a_dash_and_nan_is_nan(fake: FakeService) -> None:
+    from dataclasses import replace
+
+    run = fake.runs[RUN]
+    assert "KL coefficient–" in said(components.run_head(replace(run, kl_coef=None)))
+    assert "KL coefficientNaN" in said(components.run_head(replace(run, kl_coef=math.nan)))

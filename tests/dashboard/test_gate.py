@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import MutableMapping
+from typing import Any
+
+import httpx2
+import pytest
+
+from rlvitals_dashboard.api import Api, Visitor, visitor
+from rlvitals_dashboard.gate import Gate
+
+Message = MutableMapping[str, Any]
+
+
+class Behind:
+    """The app behind the gate: remembers where it was asked, and as whom."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, Visitor | None]] = []
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        self.asked.append((scope["path"], visitor.get()))
+
+
+def gate(behind: Behind, status: int) -> Gate:
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        return httpx2.Response(status, content=b'{"items": []}')
+
+    client = httpx2.AsyncClient(transport=httpx2.MockTransport(answer), base_url="http://service")
+    return Gate(behind, api=Api(client), prefix="/ui/")
+
+
+def knock(path: str, *, status: int, kind: str = "http") -> tuple[Behind, list[Message]]:
+    behind, sent = Behind(), list[Message]()
+
+    async def receive() -> Message:
+        return {"type": "websocket.connect"}
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    headers = [(b"host", b"vitals:8642"), (b"cookie", b"rlvitals_session=x")]
+    scope = {"type": kind, "path": path, "headers": headers, "scheme": "http"}
+    asyncio.run(gate(behind, status)(scope, receive, send))
+    return behind, sent
+
+
+@pytest.mark.parametrize("path", ["/ui/", "/ui/run/x", "/ui/anything"])
+def test_every_page_is_one_document(path: str) -> None:
+    behind, _ = knock(path, status=200)
+    assert behind.asked == [("/ui/", Visitor(cookie="rlvitals_session=x", host="vitals:8642"))]
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_stranger_is_shown_the_sign_in(status: int) -> None:
+    behind, sent = knock("/ui/run/x", status=status)
+    assert behind.asked == []
+    assert sent[0]["status"] == 303
+    assert (b"location", b"/ui/login") in sent[0]["headers"]
+
+
+def test_a_strangers_socket_is_closed_before_it_opens() -> None:
+    behind, sent = knock("/ui/_dash-ws-callback", status=401, kind="websocket")
+    assert behind.asked == []
+    assert [m["type"] for m in sent] == ["websocket.close"]
+
+
+def test_a_known_visitors_socket_keeps_its_path() -> None:
+    behind, _ = knock("/ui/_dash-ws-callback", status=200, kind="websocket")
+    assert [path for path, _ in behind.asked] == ["/ui/_dash-ws-callback"]
+
+
+@pytest.mark.parametrize("path", ["/ui/login", "/ui/assets/vitals.css", "/ui/_dash-update-component"])
+def test_what_a_stranger_needs_and_what_the_api_judges_passes(path: str) -> None:
+    behind, _ = knock(path, status=401)
+    assert [asked for asked, _ in behind.asked] == [path]
+
+
+def test_a_service_in_trouble_shows_the_page_that_says_so() -> None:
+    behind, _ = knock("/ui/", status=500)
+    assert [path for path, _ in behind.asked] == ["/ui/"]
+
+
+@pytest.mark.parametrize("path", ["/api/v1/runs", "/healthz", "/uibook"])
+def test_other_paths_are_none_of_its_business(path: str) -> None:
+    behind, _ = knock(path, status=401)
+    assert behind.asked == [(path, None)]
