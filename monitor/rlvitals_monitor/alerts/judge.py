@@ -105,7 +105,8 @@ def _judge_alert(twins: Sequence[Rule], memory: AttemptMemory, step: int, time: 
         before = memory.standings.get(key, INACTIVE)
         if before is INACTIVE and evaluation.truth is not Truth.ACTIVE:
             continue
-        after, change = advance(before, evaluation, rule, step, time, inhibited=inhibited)
+        held_back = inhibited or bool(rule.inhibited_by and _firing(memory).intersection(rule.inhibited_by))
+        after, change = advance(before, evaluation, rule, step, time, inhibited=held_back)
         if after is not before:
             memory.standings[key] = after
         if change is not None:
@@ -166,13 +167,16 @@ def _with_proposal(judgement: Judgement, memory: AttemptMemory) -> Judgement:
     rule = judgement.rule
     if judgement.change.after is not AlertState.FIRING or rule is None or rule.action is None:
         return judgement
-    firing = {key.partition("/")[0] for key, s in memory.standings.items() if s.state is AlertState.FIRING}
-    if firing.intersection(rule.action.unless):
+    if _firing(memory).intersection(rule.action.unless):
         return judgement
     argument = judgement.evaluation.argument
     if rule.action.command in ARGUMENT_KINDS and not (argument is not None and argument > 0):
         return judgement
     return replace(judgement, proposal=Proposal(kind=rule.action.command, argument=argument))
+
+
+def _firing(memory: AttemptMemory) -> set[str]:
+    return {key.partition("/")[0] for key, s in memory.standings.items() if s.state is AlertState.FIRING}
 
 
 def _verdict(rule: Rule, memory: AttemptMemory, evaluation: Evaluation) -> Verdict:

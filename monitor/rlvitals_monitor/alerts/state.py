@@ -53,7 +53,7 @@ Outcome = tuple[Standing, Change | None]
 def advance(
     standing: Standing, evaluation: Evaluation, rule: Rule, step: int, time: datetime, *, inhibited: bool = False
 ) -> Outcome:
-    """One observed step. ``inhibited``: a stronger rule of the same alert fires, so this one does not begin."""
+    """One observed step. ``inhibited``: a stronger rule of the alert, or its cause, fires, so this does not begin."""
     if standing.state is AlertState.FIRING:
         return _firing(standing, evaluation, rule, time)
     if standing.state is AlertState.PENDING:
@@ -81,7 +81,7 @@ def withdraw(standing: Standing, reason: str) -> Outcome:
 
 def _pending(standing: Standing, evaluation: Evaluation, rule: Rule, time: datetime, inhibited: bool) -> Outcome:
     if inhibited:
-        return withdraw(standing, "a stronger rule of the same alert fires")
+        return withdraw(standing, "a stronger rule of the alert, or its cause, fires")
     if evaluation.truth is Truth.UNKNOWN:
         return standing, None
     if evaluation.truth is Truth.INACTIVE:

@@ -42,6 +42,7 @@ _RULE_KEYS = (
     "labels",
     "annotations",
     "runbook",
+    "inhibited_by",
     "action",
 )
 
@@ -105,6 +106,8 @@ def _row(rule: Rule) -> str:
         when.append(f"for {rule.hold}")
     if rule.warmup:
         when.append(f"after {rule.warmup} steps")
+    if rule.inhibited_by:
+        when.append(f"not while {' or '.join(rule.inhibited_by)} fires")
     clears = f"`{_plain(rule.clear.text)}`" if rule.clear is not None else "it no longer holds"
     if rule.keep_firing_for != ONE_STEP:
         clears += f" for {rule.keep_firing_for}"
@@ -141,10 +144,9 @@ def _read(path: Path) -> str:
 def _check_names(rules: Collection[Rule]) -> None:
     alerts = {rule.alert for rule in rules}
     problems = [
-        f"{rule.where}: expected the name of an alert in unless, got {name!r}"
+        f"{rule.where}: expected the name of an alert in unless or inhibited_by, got {name!r}"
         for rule in rules
-        if rule.action is not None
-        for name in rule.action.unless
+        for name in (*rule.inhibited_by, *(rule.action.unless if rule.action is not None else ()))
         if name not in alerts
     ]
     if problems:
@@ -197,6 +199,7 @@ class _File:
             description=notes.get("description", ""),
             reason=notes.get("reason", ""),
             runbook=entries["runbook"].text() if "runbook" in entries else f"docs/runbooks/{alert}.md",
+            inhibited_by=tuple(_name(entry) for entry in _list(entries.get("inhibited_by"))),
             action=self._action(entries.get("action")),
             where=item.where,
         )

@@ -67,7 +67,8 @@ class Rule:
     """``alert`` and ``severity`` together name a rule; the critical rule of an alert inhibits its weaker twins.
 
     ``hold`` is YAML's ``for``. Of each entry of ``needs`` at least one metric must be there, or the rule is
-    dormant. ``reason`` says where the threshold comes from. ``where`` is file and line.
+    dormant. While an alert named in ``inhibited_by`` fires, this rule's does not begin: it would be its symptom.
+    ``reason`` says where the threshold comes from. ``where`` is file and line.
     """
 
     alert: str
@@ -84,6 +85,7 @@ class Rule:
     description: str = ""
     reason: str = ""
     runbook: str = ""
+    inhibited_by: tuple[str, ...] = ()
     action: Action | None = None
     where: str = ""
     key: str = field(init=False)

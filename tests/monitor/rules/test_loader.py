@@ -104,7 +104,9 @@ def test_an_action_may_only_name_alerts_that_exist(tmp_path: Path) -> None:
     own = tmp_path / "own.yaml"
     own.write_text(GOOD.replace("for: 5 steps", "action: {command: pause, unless: [no_such]}"), encoding="utf-8")
     (found,) = check([own])
-    assert found.endswith("own.yaml:4: expected the name of an alert in unless, got 'no_such'")
+    assert found.endswith("own.yaml:4: expected the name of an alert in unless or inhibited_by, got 'no_such'")
+    own.write_text(GOOD.replace("for: 5 steps", "inhibited_by: [no_such]"), encoding="utf-8")
+    assert check([own]) == [found]
 
 
 def test_a_file_that_cannot_be_read_is_a_problem_and_no_crash(tmp_path: Path) -> None:
