@@ -53,7 +53,7 @@ Outcome = tuple[Standing, Change | None]
 def advance(
     standing: Standing, evaluation: Evaluation, rule: Rule, step: int, time: datetime, *, inhibited: bool = False
 ) -> Outcome:
-    """One observed step. ``inhibited``: a stronger rule of the alert, or its cause, fires, so this does not begin."""
+    """One observed step. ``inhibited``: a stronger rule of the alert or its cause fires, so it does not begin."""
     if standing.state is AlertState.FIRING:
         return _firing(standing, evaluation, rule, time)
     if standing.state is AlertState.PENDING:
