@@ -140,8 +140,11 @@ class Heartbeat:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportBatch:
-    """``epoch`` is the store's that the client last heard of ("" at first). Where it is not the store's own, the
-    store takes nothing and answers with its own epoch and what it has, so that the client begins again from there."""
+    """``epoch`` is the store's that the client last heard of ("" at first).
+
+    Where it is not the store's own, the store takes nothing and answers with its own epoch and what it has, so that
+    the client begins again from there.
+    """
 
     run: RunInfo
     attempt: str
