@@ -29,7 +29,7 @@ from rlvitals.contract.command import CommandState
 HERE = Path(__file__).resolve().parent
 FLAVOURS = ("unhealthy", "twin")
 SANE_BETA = 0.5
-LOOK_S = 12.0
+LOOK_S = 25.0
 """How long a proposal stays on the page before ``--auto`` approves it."""
 PERSON_SHARE = 0.6
 """Without ``--auto``: share of the time after which the demo stops waiting for a person."""

@@ -103,13 +103,17 @@ def steps(reporter: Reporter) -> list[StepReport]:
 
 
 class AtStepEnd(TrainerCallback):
-    """Calls ``act(step)`` when a step ends, before our own callback if it was added before `attach`."""
+    """Calls ``act(step)`` when a step ends, before our own callback if it was added before `attach`.
+
+    ``stopping`` ends the training at this step.
+    """
 
     def __init__(self, act: Callable[[int], object]) -> None:
-        self._act = act
+        self._act, self.stopping = act, False
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         self._act(state.global_step)
+        control.should_training_stop = control.should_training_stop or self.stopping
 
 
 def _tokenizer() -> PreTrainedTokenizerFast:

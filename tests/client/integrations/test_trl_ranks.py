@@ -1,0 +1,73 @@
+"""Two real ranks over gloo: one report, the same coefficient on both, and a pause that no collective notices."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rlvitals.contract.report import Extreme
+from rlvitals.integrations.trl.ranks import Ranks
+from rlvitals.probes.tally import Tally
+from tests.client.integrations import rank as rank_module
+
+DEADLINE_S = 240.0
+
+
+def test_alone_everything_passes_through() -> None:
+    ranks = Ranks.meet(1.0)
+    tally = Tally(counts={"kl.tokens": 3}, maxima={"kl.grad_max": Extreme(value=1.0)})
+    assert (ranks.alone, ranks.rank, ranks.size) == (True, 0, 1)
+    assert ranks.gather(tally) is tally
+    assert ranks.agree([(4, 0.5)]) == [(4, 0.5)]
+    assert ranks.agree_to_wait(True) is True
+
+
+@pytest.mark.slow
+def test_two_ranks_pause_together_beyond_the_time_out_and_agree_on_the_coefficient(
+    policy: Path, tmp_path: Path
+) -> None:
+    first, second = sorted(_both(policy, tmp_path), key=lambda told: int(told["rank"]))
+    assert (first["enabled"], second["enabled"]) == (True, False)
+    assert first["beats"] * 0.5 > rank_module.TIMEOUT_S
+    assert (first["steps"], second["steps"]) == (4, 4)
+    assert (first["beta"], second["beta"]) == (0.1, 0.1)
+    assert first["weights"] == second["weights"]
+    assert first["outcomes"] == [["k", "applied"], ["p", "applied"], ["r", "applied"]]
+    assert [values["length.completions"] for values in first["values"]] == [8, 8, 8, 8]
+    assert [values["kl.coef"] for values in first["values"]] == [0.5, 0.5, 0.1, 0.1]
+
+
+def _both(policy: Path, folder: Path) -> list[dict[str, Any]]:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    common = {**os.environ, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": "2"}
+    common |= {"RLVITALS_MODE": "offline", "RLVITALS_RAISE": "1", "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-m", rank_module.__name__, str(policy), str(folder)],
+            env={**common, "RANK": str(n), "LOCAL_RANK": str(n), "RLVITALS_DIR": str(folder / f"spool-{n}")},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for n in range(2)
+    ]
+    told = []
+    try:
+        for process in processes:
+            out, err = process.communicate(timeout=DEADLINE_S)
+            assert process.returncode == 0, err[-3000:]
+            told.append(json.loads(out.splitlines()[-1]))
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+    return told
