@@ -17,7 +17,7 @@ MOST_WARMUP = 10_000
 
 _DURATION = re.compile(r"(\d{1,6})\s*(steps?|s|m|h)")
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
-PLACEHOLDERS = ("value", "threshold", "step", "metric")
+PLACEHOLDERS = ("value", "percent", "threshold", "step", "metric")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,8 +109,14 @@ class Rule:
 
 
 def fill(text: str, value: float | None, threshold: float | None, step: int, metric: str) -> str:
-    """Puts the numbers into ``{value}``, ``{threshold}``, ``{step}`` and ``{metric}`` of an annotation."""
-    words = {"value": _show(value), "threshold": _show(threshold), "step": str(step), "metric": metric}
+    """Puts the numbers into an annotation's placeholders; ``{percent}`` is the value of a share, times 100."""
+    words = {
+        "value": _show(value),
+        "percent": "unknown" if value is None else f"{100 * value:.3g} %",
+        "threshold": _show(threshold),
+        "step": str(step),
+        "metric": metric,
+    }
     return re.sub(r"\{(\w+)\}", lambda match: words.get(match[1], match[0]), text)
 
 

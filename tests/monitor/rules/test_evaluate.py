@@ -3,12 +3,14 @@ from __future__ import annotations
 import math
 from copy import deepcopy
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rlvitals.contract.alert import Truth
 from rlvitals_monitor.rules.evaluate import RuleMemory, depth_of, evaluate, read
 from rlvitals_monitor.rules.loader import load_rules
+from rlvitals_monitor.rules.rule import fill
 from rlvitals_monitor.rules.window import Window
 from tests.monitor.rules.judging import NAMES, START, a_rule, judge, window_of
 
@@ -93,3 +95,25 @@ def test_the_catalogue_survives_any_values_and_changes_nothing_by_looking(steps:
 def test_the_depth_of_a_window_is_the_longest_look_back_of_any_rule() -> None:
     rules = [a_rule("mean(kl.k3, 5) > median(kl.k3, 9)"), a_rule("mean(kl.k3, 7) > mean(kl.k1, 2)")]
     assert depth_of(rules) == {"kl.k3": 9, "kl.k1": 2}
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        (1.0, "100 %"),
+        (0.125, "12.5 %"),
+        (1e-4, "0.01 %"),
+        (math.nan, "nan %"),
+        (math.inf, "inf %"),
+        (-math.inf, "-inf %"),
+    ],
+)
+def test_a_share_is_told_in_percent(value: float, told: str) -> None:
+    assert (
+        fill("{percent} of the completions", value, None, 3, "length.truncation_rate")
+        == f"{told} of the completions"
+    )
+
+
+def test_a_share_that_is_missing_is_told_as_unknown() -> None:
+    assert fill("{percent}", None, None, 3, "length.truncation_rate") == "unknown"
