@@ -142,8 +142,8 @@ class Heartbeat:
 class ReportBatch:
     """``epoch`` is the store's that the client last heard of ("" at first).
 
-    Where it is not the store's own, the store takes nothing and answers with its own epoch and what it has, so that
-    the client begins again from there.
+    Where it is not the store's own, the store takes nothing and answers with its own epoch and what it has, so
+    that the client begins again from there.
     """
 
     run: RunInfo

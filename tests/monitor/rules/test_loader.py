@@ -50,7 +50,7 @@ def problems(text: str) -> tuple[str, ...]:
         ("for: 5 steps", "action: {command: scale_lr, argument: kl.k3 > 1}", "r.yaml:6: expected a number"),
         ("for: 5 steps", "for: 5 steps\n        for: 6 steps", "r.yaml:7: expected 'for' once, got it twice"),
         ("severity: warning", "severity: fatal", "r.yaml:7: expected one of info, warning, critical, got 'fatal'"),
-        ("{value}", "{valeu}", "r.yaml:8: expected one of value, threshold, step, metric in braces"),
+        ("{value}", "{valeu}", "r.yaml:8: expected one of value, percent, threshold, step, metric in braces"),
         ("alert: slow", "alert: Slow Steps", "r.yaml:4: expected a name of small letters"),
         ("    rules:\n", "    rules: nothing\n", "r.yaml:"),
         ("groups:", "groups: [", "r.yaml:"),
