@@ -30,8 +30,15 @@ class Failed(RuntimeError):
 class Child:
     """A process in a session of its own, so that Ctrl-C reaches us first; its output goes to a file."""
 
-    def __init__(self, name: str, command: Sequence[str], env: Mapping[str, str], folder: Path) -> None:
-        self.name, self.log = name, folder / f"{name}.log"
+    def __init__(
+        self,
+        name: str,
+        command: Sequence[str],
+        env: Mapping[str, str],
+        folder: Path,
+        goodbye: signal.Signals = signal.SIGINT,
+    ) -> None:
+        self.name, self.log, self._goodbye = name, folder / f"{name}.log", goodbye
         with self.log.open("wb") as out:
             self._process = subprocess.Popen(
                 command, env=dict(env), cwd=ROOT, stdout=out, stderr=subprocess.STDOUT, start_new_session=True
@@ -52,9 +59,9 @@ class Child:
             raise Failed(f"{self.name} did not end in {timeout_s:.0f} s; see {self.log}") from None
 
     def stop(self) -> None:
-        """Ctrl-C, then patience, then the end."""
+        """A word, then patience, then the end."""
         if self.running:
-            self._process.send_signal(signal.SIGINT)
+            self._process.send_signal(self._goodbye)
             try:
                 self._process.wait(GRACE_S)
             except subprocess.TimeoutExpired:
@@ -76,7 +83,7 @@ class Service:
         self._home = folder / "home"
         command = [str(Path(sys.executable).parent / "rlvitals"), "serve"]
         options = ["--port", str(self.port), "--data", str(folder / "data")]
-        self.child = Child("service", [*command, *options], self.env, folder)
+        self.child = Child("service", [*command, *options], self.env, folder, goodbye=signal.SIGTERM)
 
     def wait_until_ready(self) -> None:
         until = time.monotonic() + START_S
