@@ -107,8 +107,21 @@ def _parser(joined: dict[str, EntryPoint]) -> argparse.ArgumentParser:
 
 
 def _sync(parsed: argparse.Namespace) -> int:
+    fault = _sync_fault(parsed)
+    if fault:
+        print(f"rlvitals sync: {fault}", file=sys.stderr)
+        return 2
     chosen = settings.load(url=parsed.url)
     return sync(parsed.folder or chosen.spool, chosen)
+
+
+def _sync_fault(parsed: argparse.Namespace) -> str:
+    """What a person named and is not there; a journal never goes to another service than the named one."""
+    if parsed.url is not None and not settings.is_url(parsed.url):
+        return f"--url: expected http(s)://…, got {parsed.url!r}"
+    if parsed.folder is not None and not parsed.folder.is_dir():
+        return f"{parsed.folder}: expected the folder of a spool"
+    return ""
 
 
 if __name__ == "__main__":

@@ -32,6 +32,13 @@ TOKENIZER_WORDS = frozenset(
     | {"first", "last", "next", "per", "each", "end", "start", "new"}
 )
 REMOVED = "(removed)"
+_PASSWORDS = re.compile(r"(\b[a-zA-Z][a-zA-Z0-9+.-]{1,20}://[^\s/:@]{0,200}:)[^\s/@]{1,500}@")
+_KEYS = re.compile(
+    r"\b(?:hf_[A-Za-z0-9]{20,}|sk-[A-Za-z0-9_-]{20,}|gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}"
+    r"|xox[abprs]-[\w-]{10,}|(?:AKIA|ASIA)[A-Z0-9]{16}|AIza[\w-]{30,}|rlv_[\w-]{30,})"
+    r"|-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----[\s\S]*"
+)
+"""Keys of model hubs, code hosts, clouds and chats, and our own tokens: each form begins with words of its own."""
 DEPTH_MAX, ITEMS_MAX, CHARS_MAX = 6, 1000, 2000
 
 
@@ -54,6 +61,11 @@ def is_secret(name: str) -> bool:
     return last in ("key", "keys") and before in KEY_OWNERS
 
 
+def without_secrets(text: str) -> str:
+    """``text`` without passwords in addresses and without keys that are known by their form."""
+    return _KEYS.sub(REMOVED, _PASSWORDS.sub(rf"\1{REMOVED}@", text))
+
+
 def _as_mapping(config: object) -> object:
     if config is None or isinstance(config, Mapping):
         return config or {}
@@ -70,7 +82,7 @@ def _plain(value: object, depth: int) -> object:
     if isinstance(value, float):
         return float(value)
     if isinstance(value, str):
-        return value[:CHARS_MAX]
+        return without_secrets(value)[:CHARS_MAX]
     if depth >= DEPTH_MAX:
         return str(value)[:CHARS_MAX]
     if isinstance(value, Mapping) or (is_dataclass(value) and not isinstance(value, type)):

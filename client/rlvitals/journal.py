@@ -21,7 +21,7 @@ from rlvitals import notices
 from rlvitals.contract import codec
 from rlvitals.contract.report import Extreme, RunInfo
 from rlvitals.drops import Drops
-from rlvitals.names import Names, Plan
+from rlvitals.names import NAME_CHARS_MAX, NAMES_MAX, Names, Plan
 from rlvitals.record import Kind, extremes_payload, frame, missing_payload
 from rlvitals.spool import Lock, make_private_folder, segment_path
 
@@ -225,7 +225,9 @@ class Journal:
         if refused:
             self.drops.add("name", len(refused))
             notices.once(
-                "name", f"metric names are at most 200 characters of text, and 4096 a run: left out {refused[:3]}"
+                "name",
+                f"metric names are at most {NAME_CHARS_MAX} characters of text, and {NAMES_MAX} a run: "
+                f"left out {str(refused[:3])[:600]}",
             )
 
     def _names_frame(self, new: Sequence[str]) -> bytes:

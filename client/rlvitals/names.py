@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from rlvitals.record import HEAD, MARK, STEP, Kind, bitmap_of
 
-NAMES_MAX = 4096
+NAMES_MAX = 2000
+"""As many as a store keeps of one run; a batch with more names would be refused as a whole."""
 NAME_CHARS_MAX = 200
 PLANS_MAX = 256
 HEAD_BYTES = HEAD.size - 8  # all but the seq

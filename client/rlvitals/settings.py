@@ -141,14 +141,15 @@ def _service(url: str | None, token: str | None, env: Mapping[str, str], home: P
     """A token from the file goes only to the service that wrote it."""
     file_url, file_token = read_token_file(home / TOKEN_FILE)
     chosen = _first(url, env.get("RLVITALS_URL"), file_url, DEFAULT_URL).rstrip("/")
-    if not _is_url(chosen):
+    if not is_url(chosen):
         notices.once("url", f"RLVITALS_URL: expected http(s)://…, got {chosen!r}; using {DEFAULT_URL}")
         chosen = DEFAULT_URL
     own = _first(token, env.get("RLVITALS_TOKEN"))
     return chosen, own or (file_token if chosen == file_url.rstrip("/") else "")
 
 
-def _is_url(text: str) -> bool:
+def is_url(text: str) -> bool:
+    """Whether a service can be at ``text``: http or https, with a host."""
     try:
         parts = urlsplit(text)
         return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0

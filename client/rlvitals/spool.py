@@ -116,13 +116,13 @@ def run_folder(spool: Path, run: str) -> Path:
 
 
 def journals(spool: Path) -> Iterator[Path]:
-    """All journal folders of a spool that are the user's own, oldest first."""
-    found = [p for p in spool.glob("*/*") if p.is_dir() and not p.is_symlink() and _is_ours(p)]
+    """All journal folders of a spool that are the user's own, oldest first; a folder without our files is none."""
+    found = [p for p in spool.glob("*/*") if p.is_dir() and not p.is_symlink() and _is_ours(p) and _is_journal(p)]
     return iter(sorted(found, key=lambda p: p.stat().st_mtime))
 
 
 def segments(folder: Path) -> list[Segment]:
-    """A journal's segments in order; a folder that is gone has none."""
+    """A journal's segments in order; a folder that is gone has none, and only a plain file is one."""
     found = []
     try:
         with os.scandir(folder) as entries:
@@ -130,6 +130,8 @@ def segments(folder: Path) -> list[Segment]:
                 name = entry.name
                 if name.endswith(SEGMENT_SUFFIX) and name[: -len(SEGMENT_SUFFIX)].isdigit():
                     state = entry.stat(follow_symlinks=False)
+                    if not stat.S_ISREG(state.st_mode):
+                        continue
                     first = int(name[: -len(SEGMENT_SUFFIX)])
                     found.append(
                         Segment(
@@ -182,6 +184,10 @@ def network_file_system(path: Path, mounts: str) -> str:
 def _quoted(name: str) -> str:
     safe = quote(name, safe="")
     return "%2E" + safe[1:] if safe.startswith(".") else safe
+
+
+def _is_journal(folder: Path) -> bool:
+    return bool(segments(folder)) or (folder / ACKED_FILE).is_file()
 
 
 def _is_ours(folder: Path) -> bool:

@@ -82,3 +82,33 @@ def test_doctor_shows_the_spool_and_no_secret(
     lines = {line.split("/")[0].strip(): line for line in out.splitlines() if "segments" in line}
     assert "being written" in lines["living"]
     assert "waits for `rlvitals sync`" in lines["dead"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fault"),
+    [
+        (["sync", "{tmp}/nowhere"], "expected the folder of a spool"),
+        (["sync", "{tmp}/file"], "expected the folder of a spool"),
+        (["sync", "{tmp}", "--url", "box:8642"], "--url: expected http(s)://"),
+    ],
+)
+def test_sync_refuses_what_a_person_named_and_is_not_there(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], fault: str
+) -> None:
+    (tmp_path / "file").touch()
+    assert cli.main([a.format(tmp=tmp_path) for a in arguments]) == 2
+    told = capsys.readouterr()
+    assert fault in told.err
+    assert not told.out
+
+
+def test_sync_leaves_folders_that_are_no_journals_as_they_are(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    foreign = tmp_path / "project" / "source"
+    foreign.mkdir(parents=True)
+    (foreign / "0000000000000001.seg").mkdir()
+    (foreign / "notes.txt").write_text("mine")
+    assert cli.main(["sync", str(tmp_path), "--url", "http://127.0.0.1:9"]) == 0
+    assert sorted(p.name for p in foreign.iterdir()) == ["0000000000000001.seg", "notes.txt"]
+    assert "0 journals sent" in capsys.readouterr().out

@@ -83,3 +83,25 @@ def test_long_things_are_cut() -> None:
     found = clean({"text": "x" * 10_000, "many": list(range(5000))})
     assert len(str(found["text"])) == 2000
     assert len(found["many"]) == 1000  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("postgresql://me:pa55@db/x", f"postgresql://me:{REMOVED}@db/x"),
+        ("https://:pa55@proxy:8080", f"https://:{REMOVED}@proxy:8080"),
+        ("--token hf_" + "a" * 34 + " --lr 1", f"--token {REMOVED} --lr 1"),
+        ("sk-" + "a1" * 20, REMOVED),
+        ("AKIA" + "A1" * 8, REMOVED),
+        ("-----BEGIN RSA PRIVATE KEY-----\nMIIE", REMOVED),
+    ],
+)
+def test_a_secret_is_known_by_its_form_in_any_text(text: str, kept: str) -> None:
+    assert clean({"args": [text]}) == {"args": [kept]}
+
+
+@pytest.mark.parametrize(
+    "text", ["https://host:8080/a@b", "Qwen/Qwen2.5-0.5B", "hf_model", "sk-learn", "a:b@c", "s3://bucket/path"]
+)
+def test_a_text_that_only_resembles_a_secret_is_kept(text: str) -> None:
+    assert clean({"value": text}) == {"value": text}

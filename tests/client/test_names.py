@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from rlvitals.names import NAME_CHARS_MAX, NAMES_MAX, PLANS_MAX, Names
 
 
@@ -38,3 +40,9 @@ def test_packers_are_bounded() -> None:
         names.make_plan((f"n{i}",))
     assert names.plan(("n0",)) is None
     assert names.plan((f"n{PLANS_MAX}",)) is not None
+
+
+def test_a_client_keeps_no_more_names_than_a_store_takes_of_one_run() -> None:
+    points = pytest.importorskip("rlvitals_monitor.store.points", reason="the service is not installed")
+    document = pytest.importorskip("rlvitals_monitor.document", reason="the service is not installed")
+    assert min(points.METRICS_MAX, document.NAMES_MAX) >= NAMES_MAX

@@ -95,6 +95,8 @@ def test_segments_are_listed_by_their_first_seq_and_strangers_left_out(tmp_path:
 def test_journals_of_links_and_of_others_are_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "spool" / "r" / "a1").mkdir(parents=True)
     (tmp_path / "elsewhere").mkdir()
+    for folder in (tmp_path / "spool" / "r" / "a1", tmp_path / "elsewhere"):
+        segment_path(folder, 1).write_bytes(b"x")
     (tmp_path / "spool" / "r" / "a2").symlink_to(tmp_path / "elsewhere")
     assert [p.name for p in journals(tmp_path / "spool")] == ["a1"]
     mine = os.getuid()
@@ -102,3 +104,21 @@ def test_journals_of_links_and_of_others_are_left_alone(tmp_path: Path, monkeypa
     assert list(journals(tmp_path / "spool")) == []
     with pytest.raises(UnsafeFolder):
         check_owner(tmp_path)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+def test_only_a_plain_file_is_a_segment_so_that_a_pipe_cannot_hold_the_reader(tmp_path: Path) -> None:
+    os.mkfifo(segment_path(tmp_path, 1))
+    segment_path(tmp_path, 2).mkdir()
+    segment_path(tmp_path, 3).symlink_to("/dev/zero")
+    segment_path(tmp_path, 4).write_bytes(b"x")
+    assert [s.first_seq for s in segments(tmp_path)] == [4]
+
+
+def test_a_folder_without_our_files_is_no_journal(tmp_path: Path) -> None:
+    for name in ("empty", "foreign", "ours", "sent"):
+        (tmp_path / "run" / name).mkdir(parents=True)
+    (tmp_path / "run" / "foreign" / "lock").touch()
+    segment_path(tmp_path / "run" / "ours", 1).write_bytes(b"x")
+    write_acked(tmp_path / "run" / "sent", Acked())
+    assert {p.name for p in journals(tmp_path)} == {"ours", "sent"}
