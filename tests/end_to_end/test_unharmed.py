@@ -86,7 +86,14 @@ def full(folder: Path) -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize("disk", [read_only, full])
+@contextmanager
+def no_folder(folder: Path) -> Iterator[None]:
+    folder.write_bytes(b"somebody's file")
+    yield
+    assert folder.read_bytes() == b"somebody's file"
+
+
+@pytest.mark.parametrize("disk", [read_only, full, no_folder])
 def test_a_spool_that_cannot_be_written(
     make: MakeTrainer, plain_weights: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, disk: object
 ) -> None:
