@@ -91,6 +91,7 @@ class Reporter:
         self._draining = threading.Lock()
         self._pending: deque[_Pending] = deque()
         self._steps: dict[int, int] = {}
+        self._met = threading.local()
         self._turn = 0, 0
         self._spent_s = 0.0
         self._reason = "start"
@@ -302,6 +303,9 @@ class Reporter:
         with self._lock:
             thread, reached = self._turn
             self._steps[thread] = reached
+            if not hasattr(self._met, "before"):  # a new thread may bear the number of one that has ended
+                self._steps.pop(me, None)
+                self._met.before = True
             last = self._steps.get(me)
             if last is not None and step < last:
                 self._rewind(last, step)

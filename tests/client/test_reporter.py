@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 import sys
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -141,9 +142,24 @@ def test_the_first_record_says_which_attempt_begins_and_why(offline: Reporter, t
     assert (first.kind, first.payload["reason"]) == (EventKind.ATTEMPT, "start")
 
 
-def test_a_thread_that_lags_behind_is_no_rewind(offline: Reporter) -> None:
-    import threading
+def test_a_new_thread_that_bears_the_number_of_an_ended_one_is_no_rewind(
+    offline: Reporter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reporter_module, "get_ident", lambda: 7)
+    attempt = offline.attempt
 
+    def report() -> None:
+        for step in range(3):
+            offline.report(step, {"x": 1.0})
+
+    for _ in range(2):
+        thread = threading.Thread(target=report)
+        thread.start()
+        thread.join()
+    assert offline.attempt == attempt
+
+
+def test_a_thread_that_lags_behind_is_no_rewind(offline: Reporter) -> None:
     attempt = offline.attempt
     offline.report(10, {"a": 1.0})
     other = threading.Thread(target=lambda: offline.report(9, {"b": 1.0}))
