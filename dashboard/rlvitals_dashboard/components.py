@@ -294,7 +294,6 @@ def decision(command: CommandView, run: RunView) -> Component:
                 ],
                 className="buttons",
             ),
-            html.Div(id={"type": "verdict", "command": command.id}, className="verdict-line", role="status"),
         ],
         className="decision",
     )
@@ -351,7 +350,11 @@ def _command_row(command: CommandView) -> Component:
         [
             html.Div([mark(look), html.Strong(_KINDS[command.kind]), *change, where]),
             html.Div(
-                [*(visible(who, LONGEST_NAME) if who else ["policy"]), ", ", when(command.decided_at or command.created_at)],
+                [
+                    *(visible(who, LONGEST_NAME) if who else ["policy"]),
+                    ", ",
+                    when(command.decided_at or command.created_at),
+                ],
                 className="muted",
             ),
             html.Div(visible(command.reason, 300), className="muted") if command.reason else None,

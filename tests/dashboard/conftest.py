@@ -26,7 +26,8 @@ CHROMIUM_FLAGS = (
     "--disable-sync",
     "--no-first-run",
 )
-PATIENCE_S = 20.0
+PATIENCE_S = 30.0
+"""Nothing should take so long; a laden machine may."""
 
 
 class Site:
@@ -95,8 +96,9 @@ def nobody_is_asking() -> Iterator[None]:
 def chromium() -> Iterator[Any]:
     if not CHROMIUM.exists():
         pytest.skip(f"NO BROWSER TESTS: {CHROMIUM} is not there; `apt-get install chromium` brings it")
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
 
+    expect.set_options(timeout=PATIENCE_S * 1000)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=list(CHROMIUM_FLAGS))
         yield browser
@@ -114,7 +116,7 @@ def open_page(chromium: Any) -> Iterator[Callable[..., Any]]:
         contexts.append(context)
         page = context.new_page()
         page.set_default_timeout(PATIENCE_S * 1000)
-        page.on("pageerror", lambda error: faults.append(str(error)))
+        page.on("pageerror", lambda error: faults.append(f"{error} {error.stack}"))
         page.on("dialog", lambda dialog: faults.append(f"a script ran: {dialog.message}"))
         page.on("request", lambda r: None if r.url.startswith((url, "data:", "blob:")) else faults.append(r.url))
         if login:

@@ -69,11 +69,11 @@ def advance(site: Site, step: int, other: dict[str, float] | None = None) -> Non
 
 def until(page: Any, condition: Callable[[], bool]) -> None:
     """Lets the page work until ``condition`` holds; the browser's clock paces it."""
-    for _ in range(200):
+    for _ in range(300):
         if condition():
             return
         page.evaluate("new Promise((done) => setTimeout(done, 100))")
-    pytest.fail("it did not come to pass within 20 s")
+    pytest.fail("it did not come to pass within 30 s")
 
 
 def shown(page: Any, metric: str) -> Any:
@@ -148,6 +148,7 @@ def test_an_approval_sends_the_edited_value_in_the_persons_name(site: Site, open
     decision.get_by_role("button", name="Approve").click()
     expect(page.locator(".decision")).to_have_count(0)
     assert site.fake.calls == [("POST", "/api/v1/commands/c-1/approve", {"argument": 0.05})]
+    expect(page.locator("#verdict")).to_contain_text("Approved")
     expect(page.locator(".commands")).to_contain_text("Waits for the trainer")
 
 
@@ -163,8 +164,8 @@ def test_a_refusal_is_said_in_the_services_own_words(site: Site, open_page: Open
     page = open_page(site.url, RUN_PAGE)
     page.locator(".decision input").fill("3")
     page.get_by_role("button", name="Approve").click()
-    expect(page.locator(".verdict-line")).to_contain_text("Out of bounds")
-    expect(page.locator(".verdict-line")).to_contain_text("the argument must lie in 0.01 to 2")
+    expect(page.locator("#verdict")).to_contain_text("Out of bounds")
+    expect(page.locator("#verdict")).to_contain_text("the argument must lie in 0.01 to 2")
 
 
 def test_what_a_person_types_survives_new_steps(site: Site, open_page: OpenPage) -> None:

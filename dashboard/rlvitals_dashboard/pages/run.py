@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dash import ALL, MATCH, Dash, Input, Output, State, ctx, dcc, html, no_update
+from dash import ALL, Dash, Input, Output, State, ctx, dcc, html, no_update
 from dash.exceptions import PreventUpdate
 
 from rlvitals.contract.alert import Alert, AlertState
@@ -173,6 +173,7 @@ async def layout(api: Api, run: str, query: Mapping[str, str]) -> Component:
     attempts = dcc.Dropdown(
         id="attempt", options=attempt_choices(now.run), value=view.attempt, clearable=False, searchable=False
     )
+    verdict = html.Div(id="verdict", role="status")
     tools = html.Div(
         [
             html.Div(attempts, className="attempts", hidden=len(now.run.attempts) < 2),
@@ -185,7 +186,7 @@ async def layout(api: Api, run: str, query: Mapping[str, str]) -> Component:
             part["head"],
             html.Div(
                 [
-                    html.Aside([part["decisions"], part["alerts"], part["actions"], part["rules"]]),
+                    html.Aside([part["decisions"], verdict, part["alerts"], part["actions"], part["rules"]]),
                     html.Div([tools, html.Div(id="families"), part["texts"]], className="main"),
                 ],
                 className="columns",
@@ -386,36 +387,38 @@ def _answer(
 
 
 def _register_deeds(app: Dash, api: Api) -> None:
+    """The answer goes to a place of its own: the card that was clicked may be gone before it comes."""
+
     @app.callback(
-        Output({"type": "verdict", "command": MATCH}, "children"),
-        Input({"type": "approve", "command": MATCH}, "n_clicks"),
-        Input({"type": "deny", "command": MATCH}, "n_clicks"),
-        State({"type": "argument", "command": MATCH}, "value"),
+        Output("verdict", "children"),
+        Input({"type": "approve", "command": ALL}, "n_clicks"),
+        Input({"type": "deny", "command": ALL}, "n_clicks"),
+        Input({"type": "acknowledge", "alert": ALL}, "n_clicks"),
+        State({"type": "argument", "command": ALL}, "value"),
+        State({"type": "argument", "command": ALL}, "id"),
         prevent_initial_call=True,
     )
-    async def decide(approved: int | None, denied: int | None, argument: object) -> Component:
-        if not (approved or denied):
-            raise PreventUpdate
-        command, verb = ctx.triggered_id["command"], ctx.triggered_id["type"]
+    async def act(
+        _approve: object, _deny: object, _seen: object, values: Sequence[object], ids: Sequence[Mapping[str, str]]
+    ) -> Component:
+        if len(ctx.triggered) != 1 or not ctx.triggered[0]["value"]:
+            raise PreventUpdate  # a new card came in; nobody clicked
+        argument = dict(zip((i["command"] for i in ids), values, strict=True)).get(ctx.triggered_id.get("command"))
         try:
-            if verb == "deny":
-                await api.deny(command)
-                return notice("Denied.")
-            await api.approve(command, float(argument) if isinstance(argument, (int, float)) else None)
-            return notice("Approved. The trainer gets it with its next report.", tone="good")
+            return await _do(api, ctx.triggered_id, argument)
         except ApiError as error:
             return notice(error.title, error.detail, tone="critical")
 
-    @app.callback(
-        Output({"type": "acknowledge", "alert": MATCH}, "children"),
-        Input({"type": "acknowledge", "alert": MATCH}, "n_clicks"),
-        prevent_initial_call=True,
-    )
-    async def acknowledge(clicks: int | None) -> str:
-        if not clicks:
-            raise PreventUpdate
-        try:
-            await api.acknowledge(ctx.triggered_id["alert"])
-        except ApiError as error:
-            return error.title
-        return "Noted"
+
+async def _do(api: Api, clicked: Mapping[str, str], argument: object) -> Component:
+    match clicked["type"]:
+        case "approve":
+            value = float(argument) if isinstance(argument, (int, float)) else None
+            await api.approve(clicked["command"], value)
+            return notice("Approved. The trainer gets it with its next report.", tone="good")
+        case "deny":
+            await api.deny(clicked["command"])
+            return notice("Denied.")
+        case _:
+            await api.acknowledge(clicked["alert"])
+            return None
