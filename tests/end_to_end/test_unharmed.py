@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import socket
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
@@ -21,6 +23,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::UserWarning"),
 ]
 STEPS = 12
+Disk = Callable[[Path], AbstractContextManager[None]]
 
 
 @pytest.fixture(scope="module")
@@ -93,14 +96,23 @@ def no_folder(folder: Path) -> Iterator[None]:
     assert folder.read_bytes() == b"somebody's file"
 
 
-@pytest.mark.parametrize("disk", [read_only, full, no_folder])
+@pytest.mark.parametrize(
+    ("disk", "error"), [(read_only, errno.EROFS), (full, errno.ENOSPC), (no_folder, errno.ENOTDIR)]
+)
 def test_a_spool_that_cannot_be_written(
-    make: MakeTrainer, plain_weights: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, disk: object
+    make: MakeTrainer,
+    plain_weights: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    disk: Disk,
+    error: int,
 ) -> None:
     spool = tmp_path / "small"
     monkeypatch.setenv("RLVITALS_DIR", str(spool))
-    with disk(spool), serving(Service()) as service:  # type: ignore[operator]
+    with disk(spool), serving(Service()) as service:
         weights, reporter = weights_when_attached(make, service.url)
         service.wait_for(lambda: len(service.steps()) == STEPS)
     assert weights == plain_weights
     assert reporter.counters["dropped"] == 0, "the bounded memory queue took over"
+    assert os.strerror(error) in caplog.text, "the disk really failed, and the person is told why"
