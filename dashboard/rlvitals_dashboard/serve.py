@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import errno
 import os
 import signal
@@ -22,6 +23,7 @@ from rlvitals_dashboard.api import Api
 from rlvitals_dashboard.app import PREFIX, create_dash
 from rlvitals_monitor.app import create_app
 from rlvitals_monitor.auth import TOKEN_FILE
+from rlvitals_monitor.faults import plainly
 from rlvitals_monitor.settings import LOOPBACK_NAMES, Settings
 
 LONGEST_GOODBYE_S = 3
@@ -36,8 +38,9 @@ def create_service(settings: Settings) -> FastAPI:
     return app
 
 
+@plainly
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs until Ctrl-C. 0 after a clean end, 1 when the address cannot be used."""
+    """Runs until Ctrl-C. 0 after a clean end, 1 when the address cannot be used, 2 for a wrong setting."""
     told = _arguments(argv)
     settings = _settings(told)
     try:
@@ -48,6 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     with listener:
         settings = settings.model_copy(update={"port": listener.getsockname()[1]})
         app = create_service(settings)
+        app.state.store.is_current()  # a database that does not answer is told here, not from within the server
         return _run(app, listener, lambda: _greet(app, settings, open_browser=told.open))
 
 
@@ -72,7 +76,8 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 def _refusal(settings: Settings, error: OSError) -> str:
-    why = os.strerror(error.errno) if error.errno else str(error)
+    named = error.errno and not isinstance(error, socket.gaierror)
+    why = os.strerror(error.errno) if named and error.errno else error.strerror or str(error)
     advice = "" if error.errno != errno.EADDRINUSE else "\nStop what runs there, or take a free port: --port 0"
     return f"rlvitals serve: cannot listen on {settings.host}:{settings.port}: {why}.{advice}"
 
@@ -89,11 +94,10 @@ def _run(app: FastAPI, listener: socket.socket, ready: Callable[[], None]) -> in
         # uvicorn stops in good order, then raises the signal again: a stop by the system ends like Ctrl-C.
         signal.signal(signal.SIGTERM, signal.default_int_handler)
     server = _Server(config, ready)
-    try:
+    with contextlib.suppress(KeyboardInterrupt):
         server.run(sockets=[listener])
-    except KeyboardInterrupt:
+    if server.started:
         print("RL Vitals stopped.")
-        return 0
     return 0 if server.started else 1
 
 
