@@ -76,8 +76,8 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 def _refusal(settings: Settings, error: OSError) -> str:
-    named = error.errno and not isinstance(error, socket.gaierror)
-    why = os.strerror(error.errno) if named and error.errno else error.strerror or str(error)
+    number = error.errno or 0  # below 0 for a name that cannot be resolved
+    why = os.strerror(number) if number > 0 else error.strerror or str(error)
     advice = "" if error.errno != errno.EADDRINUSE else "\nStop what runs there, or take a free port: --port 0"
     return f"rlvitals serve: cannot listen on {settings.host}:{settings.port}: {why}.{advice}"
 

@@ -7,12 +7,14 @@ import sys
 from datetime import datetime, timezone
 
 from rlvitals_monitor import auth, backtest
+from rlvitals_monitor.faults import plainly
 from rlvitals_monitor.notify import command
 from rlvitals_monitor.settings import Settings
 from rlvitals_monitor.store import tokens
 from rlvitals_monitor.store.engine import Store
 
 
+@plainly
 def serve(argv: list[str]) -> int:
     """The API without the dashboard."""
     import uvicorn
@@ -29,6 +31,7 @@ def serve(argv: list[str]) -> int:
     return 0
 
 
+@plainly
 def db(argv: list[str]) -> int:
     """The database: bring its schema up to date, or check that it is."""
     parser = argparse.ArgumentParser(prog="rlvitals db", description=db.__doc__)
@@ -45,6 +48,7 @@ def db(argv: list[str]) -> int:
     return 0 if current else 1
 
 
+@plainly
 def token(argv: list[str]) -> int:
     """Access tokens: create one (shown once), list them, revoke one by its id."""
     parser = argparse.ArgumentParser(prog="rlvitals token", description=token.__doc__)
@@ -69,11 +73,13 @@ def token(argv: list[str]) -> int:
         store.close()
 
 
+@plainly
 def rules(argv: list[str]) -> int:
     """Alert rules: check files, test scenarios, rehearse them over a stored run, list those in force."""
     return backtest.main(argv)
 
 
+@plainly
 def notify(argv: list[str]) -> int:
     """Channels that alerts go to: list them, or send a test message to one."""
     return command.notify(argv, Settings().url)

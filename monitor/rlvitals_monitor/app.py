@@ -12,6 +12,7 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import Response
 
 from rlvitals_monitor import auth, collector, openapi
+from rlvitals_monitor.alerts.settings import RuleSettings
 from rlvitals_monitor.api import alerts, channels, commands, health, login, problems, rules, runs, series
 from rlvitals_monitor.api.deps import utc_now
 from rlvitals_monitor.auth import BrowserGuard, Sessions
@@ -53,6 +54,7 @@ def create_app(settings: Settings, *, with_worker: bool = True) -> FastAPI:
     control = ControlSettings(policy=settings.policy)
     app.state.policies, app.state.limits = control.policies, control.limits
     app.state.channels = NotifySettings().load(settings.url)
+    app.state.rules = RuleSettings().load() if with_worker else None
     app.state.worker = app.state.dispatcher = None
     app.add_middleware(BrowserGuard, hosts=settings.hosts)
     problems.install(app)
@@ -111,6 +113,7 @@ def _worker(app: FastAPI) -> Worker:
         policies=state.policies,
         limits=state.limits,
         told=state.dispatcher.wake,
+        rules=state.rules,
     )
     worker.start()
     return worker

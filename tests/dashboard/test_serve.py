@@ -131,3 +131,10 @@ def test_a_real_report_is_seen_in_the_browser_with_all_four_kinds_apart(service:
     expect(gradient.locator(".kind.pos-inf")).to_have_text("▲ +Inf × 1, step 2")
     expect(page.locator(".kind.neg-inf")).to_have_text("▼ −Inf × 1, step 2")
     expect(page.locator(".missing-list li").filter(has_text="ratio.ess")).to_contain_text("no old log-probs")
+
+
+def test_an_address_that_no_machine_has_is_told_in_words(capsys: pytest.CaptureFixture[str]) -> None:
+    assert serve.main(["--host", "300.1.1.1", "--port", "0"]) == 1
+    said = capsys.readouterr().out
+    assert "cannot listen on 300.1.1.1:0" in said
+    assert "Unknown error" not in said

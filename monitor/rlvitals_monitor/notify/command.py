@@ -18,8 +18,9 @@ def notify(argv: list[str], own_url: str = "") -> int:
     actions.add_parser("list")
     actions.add_parser("test").add_argument("channel")
     told = parser.parse_args(argv)
+    settings = NotifySettings()
     try:
-        channels = NotifySettings().load(own_url)
+        channels = settings.load(own_url)
     except ValueError as error:
         sys.stderr.write(f"{error}\n")
         return 2
