@@ -11,6 +11,7 @@ import os
 import select
 import signal
 import sys
+from collections.abc import Callable
 from time import perf_counter
 
 import rlvitals
@@ -55,5 +56,7 @@ def go_on(run: str) -> None:
     print(json.dumps({"steps": step, "flushed": flushed, "dropped": dropped}), flush=True)
 
 
+LOOPS: dict[str, Callable[..., None]] = {"die": die, "go_on": go_on}
+
 if __name__ == "__main__":
-    {"die": die, "go_on": go_on}[sys.argv[1]](*sys.argv[2:])
+    LOOPS[sys.argv[1]](*sys.argv[2:])
