@@ -36,6 +36,8 @@ LOG_SPREAD = 1000.0
 LONGEST_GAP = 2.5
 """A gap longer than this many usual strides is a gap in the line."""
 MOST_BANDS = 24
+DRAWABLE_MAX = 1e300
+"""Larger values are drawn at this edge: the span of an axis over ±1e308 is no double, and the chart breaks."""
 
 _DASHES = {Severity.CRITICAL: "solid", Severity.WARNING: "dash", Severity.INFO: "dot"}
 _STEPPED = frozenset({"kl.coef", "policy.learning_rate"})
@@ -187,7 +189,9 @@ def _stride(steps: Sequence[int]) -> float:
 
 
 def _drawable(value: float | None) -> float | None:
-    return value if value is not None and math.isfinite(value) else None
+    if value is None or not math.isfinite(value):
+        return None
+    return max(-DRAWABLE_MAX, min(value, DRAWABLE_MAX))
 
 
 def _rug(at: Sequence[int], word: str, symbol: str, colour: str) -> Trace:

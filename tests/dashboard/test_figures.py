@@ -236,3 +236,10 @@ def test_any_series_draws_and_its_json_is_strict(values: dict[int, float]) -> No
     drawn = sum(y is not None for y in figure["data"][VALUE]["y"])
     marked = sum(len(figure["data"][i]["x"]) for i in (NANS, POS_INFS, NEG_INFS))
     assert drawn + marked == len(values)
+
+
+def test_values_at_the_end_of_the_doubles_leave_an_axis_whose_span_is_a_double() -> None:
+    figure = chart(series({0: 1e308, 1: -1e308, 2: 5e-324, 3: 1.0}, metric="policy.loss"))
+    drawn = figure["data"][VALUE]["y"]
+    assert math.isfinite(2 * (max(drawn) - min(drawn)))
+    assert drawn[2:] == [5e-324, 1.0]
