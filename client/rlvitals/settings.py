@@ -21,7 +21,8 @@ from rlvitals.contract import codec
 from rlvitals.spool import network_file_system
 
 DEFAULT_URL = "http://127.0.0.1:8642"
-RUN_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
+# Not dots alone: a browser would fold them out of the page's address.
+RUN_ID = re.compile(r"(?!\.+$)[A-Za-z0-9._:-]{1,128}")
 TOKEN_FILE = "token.json"
 MIB = 2**20
 
@@ -160,8 +161,9 @@ def is_url(text: str) -> bool:
 def _run_id(chosen: str) -> str:
     if not chosen or RUN_ID.fullmatch(chosen):
         return chosen
-    cleaned = re.sub(r"[^A-Za-z0-9._:-]+", "-", chosen)[:128]
-    notices.once("run-id", f"run id {chosen!r}: expected 1 to 128 of A-Z a-z 0-9 . _ : -; using {cleaned!r}")
+    cleaned = re.sub(r"^\.+$|[^A-Za-z0-9._:-]+", "-", chosen)[:128]
+    wanted = "1 to 128 of A-Z a-z 0-9 . _ : -, not dots alone"
+    notices.once("run-id", f"run id {chosen!r}: expected {wanted}; using {cleaned!r}")
     return cleaned
 
 

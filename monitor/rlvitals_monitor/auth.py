@@ -33,6 +33,11 @@ COOKIE = "rlvitals_session"
 TOKEN_FILE = "token.json"
 KEY_FILE = "session.key"
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+_HEADERS = [
+    (b"x-frame-options", b"DENY"),
+    (b"content-security-policy", b"frame-ancestors 'none'"),
+    (b"x-content-type-options", b"nosniff"),
+]
 PROBES = frozenset({"/healthz", "/readyz"})
 """Asked by orchestrators under whatever address a container has; they tell nothing."""
 
@@ -163,7 +168,7 @@ class BrowserGuard:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         fault = "" if scope["type"] not in ("http", "websocket") else self._fault(scope)
         if not fault:
-            await self._app(scope, receive, send)
+            await self._app(scope, receive, _unframed(send) if scope["type"] == "http" else send)
         elif scope["type"] == "websocket":
             await receive()
             await send({"type": "websocket.close", "code": 1008, "reason": fault})
@@ -181,6 +186,17 @@ class BrowserGuard:
             )
         changes = scope["type"] == "websocket" or scope["method"] not in SAFE_METHODS
         return origin_fault(headers, needed=False) if changes else ""
+
+
+def _unframed(send: Send) -> Send:
+    """No other page may show ours in a frame, or a click on it could be a click on Approve."""
+
+    async def guarded(message: MutableMapping[str, Any]) -> None:
+        if message["type"] == "http.response.start":
+            message["headers"] = [*message.get("headers", ()), *_HEADERS]
+        await send(message)
+
+    return guarded
 
 
 def origin_fault(headers: MutableMapping[str, str], *, needed: bool) -> str:

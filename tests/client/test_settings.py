@@ -101,8 +101,9 @@ def test_numbers_and_lists_are_read(tmp_path: Path) -> None:
     assert (chosen.kept_bytes, chosen.tags, chosen.mode) == (1_000_000, ("a", "b"), Mode.OFFLINE)
 
 
-def test_a_run_id_is_made_fit(tmp_path: Path) -> None:
-    assert load(env=home(tmp_path), run="my run/7").run_id == "my-run-7"
+@pytest.mark.parametrize(("told", "used"), [("my run/7", "my-run-7"), ("..", "-"), (".", "-"), ("v1..2", "v1..2")])
+def test_a_run_id_is_made_fit(tmp_path: Path, told: str, used: str) -> None:
+    assert load(env=home(tmp_path), run=told).run_id == used
 
 
 def test_the_token_is_not_in_the_settings_printed(tmp_path: Path) -> None:

@@ -264,3 +264,11 @@ def test_a_session_says_whose_it_is_in_the_audit(stranger: TestClient, app: Fast
     )
     assert asked.status_code == 201, asked.text
     assert stranger.get("/api/v1/audit?run=r1").json()["items"][0]["who"] == "local"
+
+
+@pytest.mark.parametrize("path", ["/ui/login", "/api/v1/runs", "/api/nothing"])
+def test_no_other_site_may_show_our_pages_in_a_frame(stranger: TestClient, path: str) -> None:
+    headers = stranger.get(path).headers
+    assert headers["x-frame-options"] == "DENY"
+    assert headers["content-security-policy"] == "frame-ancestors 'none'"
+    assert headers["x-content-type-options"] == "nosniff"

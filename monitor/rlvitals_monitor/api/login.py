@@ -1,4 +1,4 @@
-"""Sign-in by link: the token in the link becomes a cookie, once, and leaves the address bar."""
+"""Sign-in by link: the token becomes a cookie and leaves the address bar; the link itself stays good."""
 
 from __future__ import annotations
 

@@ -11,7 +11,8 @@ from collections.abc import Mapping
 
 from rlvitals.contract.codec import DecodeError
 
-RUN_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
+# Not dots alone: a browser would fold them out of the page's address.
+RUN_ID = re.compile(r"(?!\.+$)[A-Za-z0-9._:-]{1,128}")
 ATTEMPT_ID = re.compile(r"[A-Za-z0-9._:-]{1,64}")
 WRITER = re.compile(r"[A-Za-z0-9._:/-]{1,64}")
 METRIC_CHARS_MAX = 200

@@ -160,6 +160,7 @@ def test_what_a_run_says_of_itself_is_completed_and_a_new_attempt_replaces_its_c
         ("run.id", {"run": "no spaces"}),
         ("run.id", {"run": "x" * 129}),
         ("run.id", {"run": "a\n"}),
+        ("run.id", {"run": ".."}),
         ("attempt", {"attempt": "../x"}),
         ("writer", {"writer": ""}),
         ("run.project", {"info": RunInfo(id="r1", project="a\x00b")}),
