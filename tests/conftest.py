@@ -15,6 +15,13 @@ import pytest
 KEPT = frozenset({"RLVITALS_TEST_DATABASE_URL"})
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Two browsers on two cores wait for each other: with several workers, one of them has all browser tests."""
+    for item in items:
+        if item.get_closest_marker("browser"):
+            item.add_marker(pytest.mark.xdist_group("browser"))
+
+
 @pytest.fixture(autouse=True)
 def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """No test sees the developer's settings or home folder; what the client's guard would swallow is raised."""
