@@ -92,8 +92,9 @@ def nobody_is_asking() -> Iterator[None]:
     visitor.reset(token)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
+    """Closed with its module: while it is open, its event loop runs in this thread, and nothing else may run one."""
     if not CHROMIUM.exists():
         pytest.skip(f"NO BROWSER TESTS: {CHROMIUM} is not there; `apt-get install chromium` brings it")
     from playwright.sync_api import expect, sync_playwright

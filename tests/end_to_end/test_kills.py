@@ -107,7 +107,8 @@ def _assert_no_alert_is_double(server: Server, run: str) -> None:
     told = Counter((t["alert"]["id"], t["after"], t["step"]) for t in transitions)
     assert told, "a random policy never stops by itself: truncation must have fired"
     assert max(told.values()) == 1
-    open_alerts = Counter(a["rule"] for a in server.ask(f"/alerts?run={run}&state=firing")["items"])
+    firing = server.ask(f"/alerts?run={run}&state=firing")["items"]
+    open_alerts = Counter((alert["rule"], alert["severity"]) for alert in firing)
     assert max(open_alerts.values()) == 1
 
 
