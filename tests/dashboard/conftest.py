@@ -94,7 +94,7 @@ def nobody_is_asking() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
-    """Closed with its module: while it is open, its event loop runs in this thread, and nothing else may run one."""
+    """Closed with its module: while it is open, its event loop runs in this thread and no other can."""
     if not CHROMIUM.exists():
         pytest.skip(f"NO BROWSER TESTS: {CHROMIUM} is not there; `apt-get install chromium` brings it")
     from playwright.sync_api import expect, sync_playwright
