@@ -49,6 +49,7 @@ def measure(url: str, folder: Path) -> tuple[list[tuple[float, float]], float]:
         demo_policy.load(demo_grpo.CACHE),
         folder,
         max_steps=WARM_UP + 2 * PAIRS + 1,
+        logging_steps=100_000,
     )
     reporter = rlvitals.attach(trainer, url=url, token="bench", project="bench")
     spent: list[float] = []
