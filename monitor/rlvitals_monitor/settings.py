@@ -5,13 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import Field, field_validator
+from pydantic import BeforeValidator, Field
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from rlvitals.contract.command import Policy
 
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
 _WILDCARDS = frozenset({"0.0.0.0", "::", ""})
+
+
+def split_commas(value: Any) -> Any:
+    """How lists are written in a variable; what is no string is left to the field's own type."""
+    return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
 
 
 class Settings(BaseSettings):
@@ -24,7 +29,7 @@ class Settings(BaseSettings):
     database_url: str = Field(default="", description="SQLAlchemy URL; default: SQLite in the data folder")
     host: str = "127.0.0.1"
     port: int = Field(default=8642, ge=0, le=65_535)
-    allowed_hosts: Annotated[tuple[str, ...], NoDecode] = Field(
+    allowed_hosts: Annotated[tuple[str, ...], NoDecode, BeforeValidator(split_commas)] = Field(
         default=(), description="further names under which the service may be addressed, with commas between"
     )
     policy: Policy = Field(default=Policy.APPROVE, description="who may steer: observe, approve, auto")
@@ -32,13 +37,6 @@ class Settings(BaseSettings):
     max_decoded_bytes: int = Field(default=32 << 20, gt=0, description="largest body after gzip")
     max_lines: int = Field(default=20_000, gt=0, description="most rows or lines in one batch")
     session_hours: float = Field(default=24 * 7, gt=0)
-
-    @field_validator("allowed_hosts", mode="before")
-    @classmethod
-    def _split(cls, value: Any) -> Any:
-        if not isinstance(value, str):
-            return value
-        return tuple(part.strip() for part in value.split(",") if part.strip())
 
     @property
     def home_folder(self) -> Path:

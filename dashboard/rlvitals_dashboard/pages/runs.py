@@ -13,8 +13,6 @@ from rlvitals_dashboard.components import Component, notice, run_columns, run_ro
 from rlvitals_dashboard.live import WATCH_MS, Pulse, after_trouble, fingerprint, next_change
 from rlvitals_dashboard.words import plural
 
-TITLE = "Runs"
-
 _WORST_FIRST = (Light.RED, Light.AMBER, Light.GREEN, Light.GREY)
 _ATTACH = """import rlvitals
 

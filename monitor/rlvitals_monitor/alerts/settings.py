@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-from pydantic import Field, field_validator
+from pydantic import BeforeValidator, Field
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from rlvitals_monitor.rules.loader import load_rules
 from rlvitals_monitor.rules.rule import Rule
+from rlvitals_monitor.settings import split_commas
 
 
 class RuleSettings(BaseSettings):
@@ -17,14 +18,9 @@ class RuleSettings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="RLVITALS_", extra="ignore", frozen=True)
 
-    rules: Annotated[tuple[Path, ...], NoDecode] = Field(default=(), description="own rule files, YAML")
-
-    @field_validator("rules", mode="before")
-    @classmethod
-    def _split(cls, value: Any) -> Any:
-        return (
-            tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
-        )
+    rules: Annotated[tuple[Path, ...], NoDecode, BeforeValidator(split_commas)] = Field(
+        default=(), description="own rule files, YAML"
+    )
 
     def load(self) -> tuple[Rule, ...]:
         """Raises `RuleFileError` with every problem, its file and line."""

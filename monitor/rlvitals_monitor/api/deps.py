@@ -21,7 +21,6 @@ from rlvitals_monitor import auth
 from rlvitals_monitor.auth import Principal
 from rlvitals_monitor.errors import BadRequest, Forbidden, NotFound, Unauthenticated
 from rlvitals_monitor.live import Live
-from rlvitals_monitor.settings import Settings
 from rlvitals_monitor.store.engine import Store
 from rlvitals_monitor.store.names import RUN_ID
 
@@ -51,10 +50,6 @@ def get_store(request: Request) -> Store:
 
 def get_live(request: Request) -> Live:
     return cast(Live, request.app.state.live)
-
-
-def get_settings(request: Request) -> Settings:
-    return cast(Settings, request.app.state.settings)
 
 
 def utc_now() -> datetime:
@@ -131,12 +126,10 @@ def page_of(kind: type[Any]) -> Any:
 
 StoreDep = Annotated[Store, Depends(get_store)]
 LiveDep = Annotated[Live, Depends(get_live)]
-SettingsDep = Annotated[Settings, Depends(get_settings)]
 NowDep = Annotated[datetime, Depends(utc_now)]
 RunId = Annotated[str, Depends(run_id)]
 Reader = Annotated[Principal, Depends(require(auth.READ))]
 Operator = Annotated[Principal, Depends(require(auth.OPERATE))]
-Admin = Annotated[Principal, Depends(require(auth.ADMIN))]
 Ingester = Annotated[Principal, Depends(require(auth.INGEST))]
 Limit = Annotated[int, Query(ge=1, le=PAGE_MAX, description="items on one page")]
 CursorQuery = Annotated[str, Query(max_length=_CURSOR_CHARS_MAX, description="`next` of the page before")]
