@@ -74,7 +74,6 @@ class Sender:
         self._heartbeat_s = RECEIPT_HEARTBEAT_S
         self._limit = BATCH_RECORDS
         self._left: Lane | None = None
-        self._settled = True
         self._epoch = ""
         self._beat_s = clock() - HEARTBEAT_MAX_S
         self._tidy_s, self._adopt_s = clock(), 0.0
@@ -97,9 +96,20 @@ class Sender:
             self._thread.start()
 
     def flush(self, timeout_s: float, *, patient: bool = True) -> bool:
-        """Waits until what is journalled by now is stored. Impatient: gives up at the first failed try."""
-        goals = [(lane, lane.journal.seq) for lane in self._lanes if lane.journal is not None]
+        """Waits until what is journalled by now is stored, and what a device still owes is journalled first.
+
+        Impatient: gives up at the first failed try.
+        """
+        goals: list[tuple[Lane, int]] = []
         tries = self._tries
+
+        def stored() -> bool:
+            if not goals:
+                if not self._settle():
+                    return False
+                goals.extend((lane, lane.journal.seq) for lane in self._lanes if lane.journal is not None)
+            return self._reached(goals)
+
         if not patient:
             self._link.next_s = 0.0
         self._hurried = True
@@ -107,10 +117,10 @@ class Sender:
         try:
             with self._rounds:
                 self._rounds.wait_for(
-                    lambda: self._reached(goals) or (not patient and self._tries > tries and not self._link.well),
+                    lambda: stored() or (not patient and self._tries > tries and not self._link.well),
                     timeout_s,
                 )
-            return self._reached(goals)
+            return stored()
         finally:
             self._hurried = False
 
@@ -156,7 +166,7 @@ class Sender:
     def turn(self) -> float:
         """One round: device values, disk, one batch. Returns the seconds until the next is due."""
         began_cpu = time.thread_time()
-        self._settled = self._settle()
+        self._settle()
         for lane in self._lanes:
             if lane.journal is not None:
                 lane.journal.recover(lane.acked.stored_through)
@@ -206,7 +216,8 @@ class Sender:
             lane.fill(self._records())
             if lane.window or lane.run_changed:
                 return self._send_lane(lane)
-            if lane.finished() and self._settled:
+            # in this order: once it is retired nothing more is owed to it, and what was owed is then journalled
+            if lane.retired and self._settle() and lane.finished():
                 self._finish(lane)
         if self._lanes and now - self._beat_s >= self._heartbeat_every_s():
             return self._send_lane(self._lanes[-1])
@@ -295,8 +306,8 @@ class Sender:
 
     def _reached(self, goals: list[tuple[Lane, int]]) -> bool:
         if self._post is None:
-            return self._settled and all(lane.journal is None or lane.journal.well for lane, _ in goals)
-        return self._settled and all(lane.drained_through(seq) and not lane.run_changed for lane, seq in goals)
+            return all(lane.journal is None or lane.journal.well for lane, _ in goals)
+        return all(lane.drained_through(seq) and not lane.run_changed for lane, seq in goals)
 
     def _house_keep(self) -> None:
         now = self._clock()

@@ -258,6 +258,17 @@ def test_offline_flush_says_that_all_is_on_disk(offline: Reporter) -> None:
     assert offline.flush(5.0)
 
 
+def test_offline_flush_waits_for_what_a_device_owes(offline: Reporter, tmp_path: Path) -> None:
+    ready = [False]
+    offline.report(0, {"a": 0.0})
+    assert offline.flush(5.0), "a round in which nothing is owed"
+    offline.report_when(1, lambda: ready[0], lambda: ({"a": 1.0}, {}, {}))
+    assert not offline.flush(0.0)
+    ready[0] = True
+    assert offline.flush(5.0)
+    assert [s.step for s in steps(tmp_path)] == [0, 1]
+
+
 def test_the_end_of_the_interpreter_says_whether_it_failed(
     make_reporter: MakeReporter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
