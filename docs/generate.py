@@ -45,10 +45,10 @@ def main(arguments: list[str]) -> int:
 
 def _family(name: str, rows: list[Metric]) -> str:
     lines = [
-        f"\n## {name}\n\n| metric | unit | merges by | worse | meaning | source |\n|---|---|---|---|---|---|\n"
+        f"\n## {name}\n\n| metric | unit | merges by | worse | meaning | formula |\n|---|---|---|---|---|---|\n"
     ]
     for m in rows:
-        cells = (f"`{m.name}`", m.unit, m.merge.value, m.worse.value, m.meaning, m.source)
+        cells = (f"`{m.name}`", m.unit, m.merge.value, m.worse.value, m.meaning, m.formula)
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n")
     return "".join(lines)
 

@@ -14,8 +14,9 @@ from typing import TypeVar
 
 from rlvitals.contract import codec
 from rlvitals.contract.report import Extreme
+from rlvitals.probes.finish import finish
 from rlvitals.probes.id_sums import IdSums
-from rlvitals.probes.measured import Measured, finish
+from rlvitals.probes.measured import Measured
 from rlvitals.probes.sketch import Moments, Sketch
 
 V = TypeVar("V")

@@ -1,0 +1,124 @@
+"""Text health from token ids, never from decoded strings; N = tokens that the policy chose."""
+
+from __future__ import annotations
+
+from rlvitals.contract.metrics.metric import Merge, Metric, Worse
+
+TEXT: tuple[Metric, ...] = (
+    Metric(
+        name="text.invalid_utf8_count",
+        unit="{sequence}",
+        merge=Merge.SUM,
+        worse=Worse.UP,
+        meaning=(
+            "Ill-formed UTF-8 subparts in the byte stream of the ids; a character cut by the length limit is none."
+        ),
+        formula="UTF-8 automaton over token bytes",
+        shape="(B, T) token ids",
+    ),
+    Metric(
+        name="text.invalid_utf8_per_1k",
+        unit="{sequence}/1000",
+        merge=Merge.TALLY,
+        worse=Worse.UP,
+        meaning="Ill-formed UTF-8 subparts per 1,000 tokens; exactly 0 on healthy text.",
+        formula="1000 * errors / N",
+        shape="(B, T) token ids",
+    ),
+    Metric(
+        name="text.invalid_utf8_completions",
+        unit="1",
+        merge=Merge.TALLY,
+        worse=Worse.UP,
+        meaning="Share of completions with ill-formed UTF-8.",
+        formula="completions with errors / completions",
+        shape="(B, T) token ids",
+    ),
+    Metric(
+        name="text.replacement_char_count",
+        unit="{char}",
+        merge=Merge.SUM,
+        worse=Worse.UP,
+        meaning=(
+            "U+FFFD by the canonical count (one per maximal ill-formed subpart) plus those that the model wrote."
+        ),
+        formula="errors + literals",
+        shape="(B, T) token ids",
+    ),
+    Metric(
+        name="text.literal_replacement_per_1k",
+        unit="{char}/1000",
+        merge=Merge.TALLY,
+        worse=Worse.UP,
+        meaning="Well-formed U+FFFD characters that the model itself wrote, per 1,000 tokens.",
+        formula="1000 * literals / N",
+        shape="(B, T) token ids",
+    ),
+    Metric(
+        name="text.cut_char_completions",
+        unit="1",
+        merge=Merge.TALLY,
+        worse=Worse.NEITHER,
+        meaning="Share of completions that end inside a character, as a length limit does; benign.",
+        formula="tails / completions",
+        shape="(B, T) token ids",
+    ),
+    Metric(
+        name="text.never_trained_rate",
+        unit="1",
+        merge=Merge.TALLY,
+        worse=Worse.UP,
+        meaning="Share of ids that no training ever touched: without a token, out of range, or reserved.",
+        formula="(unassigned + out of range + reserved) / N",
+        shape="(B, T) token ids",
+    ),
+    Metric(
+        name="text.out_of_range_count",
+        unit="{token}",
+        merge=Merge.SUM,
+        worse=Worse.UP,
+        meaning="Ids below 0 or beyond the embedding rows.",
+        formula="count",
+        shape="(B, T) token ids",
+    ),
+    Metric(
+        name="text.byte_piece_ratio",
+        unit="1",
+        merge=Merge.TALLY,
+        worse=Worse.NEITHER,
+        meaning=(
+            "Share of tokens that are bytes or fragments of characters; high in healthy emoji and rare scripts."
+        ),
+        formula="classes byte_high, fragment / N",
+        shape="(B, T) token ids",
+    ),
+    Metric(
+        name="text.byte_fallback_ratio",
+        unit="1",
+        merge=Merge.TALLY,
+        worse=Worse.NEITHER,
+        meaning=(
+            "The popular name: explicit high-byte tokens where the tokenizer has byte fallback, else fragments."
+        ),
+        formula="per tokenizer family",
+        shape="(B, T) token ids",
+    ),
+    Metric(
+        name="text.top_id_share",
+        unit="1",
+        merge=Merge.TALLY,
+        worse=Worse.UP,
+        meaning="Share of the most frequent id among all sampled tokens.",
+        formula="max count / N",
+        shape="(B, T) token ids",
+    ),
+    Metric(
+        name="text.id0_share",
+        unit="1",
+        merge=Merge.TALLY,
+        worse=Worse.UP,
+        meaning='Share of id 0; "!!!!" after NaN logits is id 0.',
+        formula="count(id 0) / N",
+        shape="(B, T) token ids",
+    ),
+)

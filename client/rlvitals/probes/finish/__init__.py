@@ -1,0 +1,57 @@
+"""From a merged Tally to the registry's metrics: the only place where the probes divide, one module a family.
+
+A probe that ran has left its count, even of 0; a metric whose count is 0 is *missing* with a reason, never 0
+and never NaN. A metric whose probe did not run is in neither ``values`` nor ``missing``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from rlvitals.contract.report import Extreme
+from rlvitals.probes.finish.kl import KL
+from rlvitals.probes.finish.lengths import LENGTHS
+from rlvitals.probes.finish.numerics import NUMERICS
+from rlvitals.probes.finish.policy import POLICY
+from rlvitals.probes.finish.ratios import RATIOS
+from rlvitals.probes.finish.rewards import REWARDS
+from rlvitals.probes.finish.text import TEXT
+from rlvitals.probes.measured import Measured
+
+if TYPE_CHECKING:
+    from rlvitals.probes.tally import Tally
+
+FAMILIES = (TEXT, LENGTHS, REWARDS, KL, RATIOS, POLICY, NUMERICS)
+
+
+def finish(tally: Tally) -> Measured:
+    """All metrics that ``tally`` can answer for."""
+    findings = {name: found for family in FAMILIES for name, found in family.all_findings(tally)}
+    values = {name: found for name, found in findings.items() if not isinstance(found, str)}
+    reasons = {name: found for name, found in findings.items() if isinstance(found, str)}
+    return Measured(
+        values=values,
+        missing={name: why for name, why in {**reasons, **tally.missing}.items() if name not in values},
+        extremes={name: extreme for name, extreme in _extremes(tally) if name in values},
+        histograms={
+            name: tally.sketches[key].histogram()
+            for family in FAMILIES
+            for name, key in family.histograms.items()
+            if key in tally.sketches and tally.sketches[key].total
+        },
+    )
+
+
+def _extremes(tally: Tally) -> Iterator[tuple[str, Extreme]]:
+    for family in FAMILIES:
+        yield from family.all_extremes(tally)
+    for name, sums in tally.by_id.items():
+        top = sums.top()
+        if top:
+            witness = tally.maxima.get("kl.grad_max")
+            same = name == "kl.grad_top_id_share" and witness is not None and witness.token_id == top[0]
+            place = witness if same and witness is not None else Extreme(value=top[1], token_id=top[0])
+            yield name, replace(place, value=top[1])
+    yield from tally.firsts.items()
