@@ -1,0 +1,1 @@
+"""Checks before the first step: tokenizer, template, model, data and settings, each with evidence and a fix."""
