@@ -11,12 +11,24 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rlvitals.contract.report import Phase, RunInfo
     from rlvitals.control import Control, ControlLimits
+    from rlvitals.preflight.inspection import check as preflight
     from rlvitals.reporter import Reporter
     from rlvitals.settings import Mode
     from rlvitals.start import attach, init
 
 __version__ = "0.1.0"
-__all__ = ["Control", "ControlLimits", "Mode", "Phase", "Reporter", "RunInfo", "__version__", "attach", "init"]
+__all__ = [
+    "Control",
+    "ControlLimits",
+    "Mode",
+    "Phase",
+    "Reporter",
+    "RunInfo",
+    "__version__",
+    "attach",
+    "init",
+    "preflight",
+]
 
 _HOMES = {
     "Control": "rlvitals.control",
@@ -27,6 +39,7 @@ _HOMES = {
     "RunInfo": "rlvitals.contract.report",
     "attach": "rlvitals.start",
     "init": "rlvitals.start",
+    "preflight": "rlvitals.preflight",
 }
 
 
@@ -35,6 +48,7 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     import importlib
 
-    value: object = getattr(importlib.import_module(_HOMES[name]), name)
+    home = importlib.import_module(_HOMES[name])
+    value: object = home if name == "preflight" else getattr(home, name)  # that module is itself the call
     globals()[name] = value
     return value
