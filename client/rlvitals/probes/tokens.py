@@ -2,54 +2,32 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field, replace
-from enum import IntEnum
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from rlvitals.probes.arrays import Whole
+from rlvitals.probes.arrays import Flags, Whole
 from rlvitals.probes.measured import Measured
 from rlvitals.probes.scan import code_rows, scan
-from rlvitals.probes.utf8 import RESET, TRIVIAL, Maps, State, TokenMap, run, token_map
+from rlvitals.probes.token_classes import (
+    BYTE_PIECES,
+    FRAGMENTS,
+    NEVER_TRAINED,
+    TokenClass,
+    added_class,
+    byte_class,
+    piece_class,
+)
+from rlvitals.probes.token_ranges import TokenRanges, byte_pieces, never_trained, tell_ranges
+from rlvitals.probes.utf8 import RESET, TRIVIAL, Maps, TokenMap, token_map
 from rlvitals.probes.vocabulary import Family, Vocabulary, read_vocabulary
 
+__all__ = ["BYTE_PIECES", "FRAGMENTS", "NEVER_TRAINED", "TokenClass", "TokenRanges", "TokenTable"]
 
-class TokenClass(IntEnum):
-    """What an id is. Fragments are pieces of byte-level vocabularies that are not whole text."""
-
-    TEXT = 0
-    SPECIAL = 1
-    ADDED = 2
-    RESERVED = 3
-    BYTE_ASCII = 4
-    BYTE_HIGH = 5
-    FRAG_OPEN = 6
-    FRAG_CONT = 7
-    FRAG_CLOSE = 8
-    FRAG_BOTH = 9
-    FRAG_ILL = 10
-    UNASSIGNED = 11
-    OUT_OF_RANGE = 12
-
-
-FRAGMENTS = (
-    TokenClass.FRAG_OPEN,
-    TokenClass.FRAG_CONT,
-    TokenClass.FRAG_CLOSE,
-    TokenClass.FRAG_BOTH,
-    TokenClass.FRAG_ILL,
-)
-BYTE_PIECES = (TokenClass.BYTE_HIGH, *FRAGMENTS)
-NEVER_TRAINED = (TokenClass.RESERVED, TokenClass.UNASSIGNED, TokenClass.OUT_OF_RANGE)
-
-_PLACEHOLDER = re.compile(
-    r"<\|reserved_special_token_\d+\|>|<\|reserved_\d+\|>|<unused\d+>|\[unused\d+\]|<SPECIAL_\d+>|\[control_\d+\]"
-    r"|<\|extra_\d+\|>|<｜place▁holder▁no▁\d+｜>"
-)
 _REPLACEMENT = "\ufffd".encode()
 
 
@@ -68,17 +46,30 @@ class TokenTable:
     maps: Maps
     pieces: dict[int, bytes] = field(repr=False)
     mismatch: str = ""
+    ranges: TokenRanges = field(default_factory=TokenRanges)
 
     @classmethod
-    def from_tokenizer(cls, tokenizer: Any, rows: int | None = None) -> TokenTable:
-        """Reads a fast Hugging Face tokenizer or a tiktoken Encoding; takes well under a second for 152k ids.
+    def read(
+        cls,
+        tokenizer: Any,
+        rows: int | None = None,
+        ranges: TokenRanges | None = None,
+        cache: Path | None = None,
+    ) -> TokenTable:
+        """Reads a tokenizer; takes well under a second for 152k ids.
 
         ``rows`` are the rows of the live embedding (``model.get_input_embeddings().weight.shape[0]``); without it
-        only ids up to the tokenizer's largest are in range. Raises TypeError for other tokenizers.
+        only ids up to the tokenizer's largest are in range. ``ranges`` override what the vocabulary says,
+        ``cache`` is a folder in which tables are kept between runs. Raises `VocabularyError` for other objects.
         """
         vocabulary = read_vocabulary(tokenizer)
         table = cls._of(vocabulary, rows if rows is not None else max(vocabulary.pieces, default=-1) + 1)
-        return replace(table, mismatch=_disagreement(table, vocabulary))
+        return replace(table, mismatch=_disagreement(table, vocabulary), ranges=ranges or TokenRanges())
+
+    @classmethod
+    def from_tokenizer(cls, tokenizer: Any, rows: int | None = None) -> TokenTable:
+        """`read` without overrides and without a cache."""
+        return cls.read(tokenizer, rows)
 
     @classmethod
     def _of(cls, vocabulary: Vocabulary, rows: int) -> TokenTable:
@@ -127,32 +118,24 @@ class TokenTable:
         counts = np.bincount(self.classes[: self.rows], minlength=len(TokenClass))
         return {kind.name.lower(): int(counts[kind]) for kind in TokenClass if counts[kind]}
 
+    def byte_pieces(self) -> Flags:
+        """Per id (rows + 1,): what ``text.byte_piece_ratio`` counts, by the classes or by the user's range."""
+        return byte_pieces(self.classes, self.ranges)
+
+    def never_trained(self) -> Flags:
+        """Per id (rows + 1,): what ``text.never_trained_rate`` counts, by the classes or by the user's ranges."""
+        return never_trained(self.classes, self.ranges)
+
+    def range_census(self, ranges: TokenRanges | None = None) -> str:
+        """What each range of the user holds, a line each; of ``ranges``, or of those the table was read with."""
+        return tell_ranges(self.classes[: self.rows], ranges or self.ranges)
+
 
 def _class(vocabulary: Vocabulary, token_id: int, piece: bytes) -> TokenClass:
     text = vocabulary.added.get(token_id)
     if text is not None:
-        if _PLACEHOLDER.fullmatch(text):
-            return TokenClass.RESERVED
-        return TokenClass.SPECIAL if token_id in vocabulary.special else TokenClass.ADDED
-    if token_id in vocabulary.bytes_alone:
-        return TokenClass.BYTE_ASCII if piece[0] < 0x80 else TokenClass.BYTE_HIGH
-    try:
-        piece.decode()
-    except UnicodeDecodeError:
-        return _fragment(piece)
-    return TokenClass.TEXT
-
-
-def _fragment(piece: bytes) -> TokenClass:
-    leading = next((n for n, byte in enumerate(piece) if not 0x80 <= byte <= 0xBF), len(piece))
-    state, errors, _ = run(piece[leading:])
-    if errors or leading > 3:
-        return TokenClass.FRAG_ILL
-    if leading == len(piece):
-        return TokenClass.FRAG_CONT
-    if state == State.BORDER:
-        return TokenClass.FRAG_CLOSE
-    return TokenClass.FRAG_BOTH if leading else TokenClass.FRAG_OPEN
+        return added_class(text, token_id in vocabulary.special)
+    return byte_class(piece[0]) if token_id in vocabulary.bytes_alone else piece_class(piece)
 
 
 _TEST_SHAPE = (64, 64)

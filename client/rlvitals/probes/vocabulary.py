@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+from rlvitals.probes.arguments import VocabularyError
+
 Decode = Callable[[Sequence[int]], str]
 
 
@@ -38,7 +40,7 @@ class Vocabulary:
 def read_vocabulary(tokenizer: Any) -> Vocabulary:
     """Reads a fast Hugging Face tokenizer (or a processor that holds one) or a tiktoken ``Encoding``.
 
-    Raises TypeError for anything else: a tokenizer in pure Python shows its tokens only by decoding them.
+    Raises `VocabularyError` for anything else: a tokenizer in pure Python shows its tokens only by decoding them.
     """
     for candidate in (tokenizer, getattr(tokenizer, "tokenizer", None)):
         backend = getattr(candidate, "backend_tokenizer", candidate)
@@ -46,8 +48,8 @@ def read_vocabulary(tokenizer: Any) -> Vocabulary:
             return _from_hugging_face(backend)
         if hasattr(candidate, "decode_single_token_bytes"):
             return _from_tiktoken(candidate)
-    raise TypeError(
-        f"tokenizer: expected a fast Hugging Face tokenizer or a tiktoken Encoding, got {type(tokenizer)}"
+    raise VocabularyError(
+        "tokenizer", "a fast Hugging Face tokenizer or a tiktoken Encoding", str(type(tokenizer))
     )
 
 
