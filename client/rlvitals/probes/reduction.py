@@ -7,7 +7,7 @@ GPU until ``tally()``. `Pending` sends many of them in one asynchronous copy to 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,48 +29,71 @@ VOCABULARY_LIMIT = 1 << 22
 
 @dataclass(frozen=True, slots=True)
 class Reduction:
-    """``parts`` are flat float64 tensors on one device; ``build`` makes the Tally from their host copies."""
+    """``parts`` are flat tensors, on any device; ``build`` makes the Tally from their copies in doubles."""
 
     parts: tuple[Tensor, ...]
     build: Callable[[Sequence[Floats]], Tally]
 
     def tally(self) -> Tally:
-        """The Tally; on a GPU this waits for the work and its copy."""
-        return self.build([part.cpu().numpy() for part in self.parts])
+        """The Tally; on a GPU this waits for the work and its one copy."""
+        return Pending([self]).tally()
 
 
 class Pending:
-    """Reductions of one step on their way to the host. ``ready`` never waits; ``tally`` does."""
+    """Reductions of one step on their way to the host. ``ready`` never waits; ``tally`` does.
+
+    All that lies on one device goes in one copy.
+    """
 
     def __init__(self, reductions: Sequence[Reduction]) -> None:
         self._reductions = tuple(reductions)
-        parts = [part for reduction in self._reductions for part in reduction.parts]
+        parts: dict[torch.device, list[Tensor]] = {}
+        for reduction in self._reductions:
+            for part in reduction.parts:
+                parts.setdefault(part.device, []).append(part.detach().reshape(-1).double())
+        self._copies = {device: _Copy(torch.cat(together)) for device, together in parts.items()}
+
+    def ready(self) -> bool:
+        return all(copy.ready() for copy in self._copies.values())
+
+    def tally(self) -> Tally:
+        """The sum of all reductions."""
+        hosts = {device: copy.host() for device, copy in self._copies.items()}
+        return sum(self._built(hosts), Tally.zero())
+
+    def _built(self, hosts: Mapping[torch.device, Floats]) -> list[Tally]:
+        tallies, starts = [], dict.fromkeys(hosts, 0)
+        for reduction in self._reductions:
+            parts = []
+            for part in reduction.parts:
+                start = starts[part.device]
+                starts[part.device] = end = start + part.numel()
+                parts.append(hosts[part.device][start:end])
+            tallies.append(reduction.build(parts))
+        return tallies
+
+
+class _Copy:
+    """One device's numbers, copied to pinned memory while that device goes on working."""
+
+    def __init__(self, numbers: Tensor) -> None:
+        self._numbers = numbers
         self._event: Any = None
-        self._host = torch.cat(parts) if parts else torch.empty(0, dtype=torch.float64)
-        if self._host.is_cuda:
-            pinned = torch.empty(self._host.shape, dtype=self._host.dtype, pin_memory=True)
-            pinned.copy_(self._host, non_blocking=True)
-            self._host, self._event = pinned, torch.cuda.Event()  # type: ignore[no-untyped-call]
-            self._event.record()
+        if numbers.is_cuda:
+            self._numbers = torch.empty(numbers.shape, dtype=numbers.dtype, pin_memory=True)
+            self._numbers.copy_(numbers, non_blocking=True)
+            self._event = torch.cuda.Event()  # type: ignore[no-untyped-call]
+            # not the current device's stream: the numbers may lie on another one
+            self._event.record(torch.cuda.current_stream(numbers.device))
 
     def ready(self) -> bool:
         return self._event is None or bool(self._event.query())
 
-    def tally(self) -> Tally:
-        """The sum of all reductions."""
+    def host(self) -> Floats:
         if self._event is not None:
             self._event.synchronize()
-        return sum(self._built(self._host.cpu().numpy()), Tally.zero())
-
-    def _built(self, host: Floats) -> list[Tally]:
-        tallies, start = [], 0
-        for reduction in self._reductions:
-            parts = []
-            for part in reduction.parts:
-                parts.append(host[start : start + part.numel()])
-                start += part.numel()
-            tallies.append(reduction.build(parts))
-        return tallies
+        numbers: Floats = self._numbers.cpu().numpy()
+        return numbers
 
 
 def on_host(tensor: Tensor) -> bool:
@@ -88,8 +111,8 @@ def row_blocks(tensor: Tensor) -> list[slice]:
 
 
 def per_token(value: Tensor) -> Tensor:
-    """(B,) → (B, 1), so that it broadcasts over tokens; other shapes as they are."""
-    return value.unsqueeze(1) if value.dim() == 1 else value
+    """One number → (1, 1) and (B,) → (B, 1), so that they broadcast over tokens; other shapes as they are."""
+    return value.reshape(-1, 1) if value.dim() < 2 else value
 
 
 class IdTable:
