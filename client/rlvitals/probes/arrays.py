@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rlvitals.probes.arguments import check_ids
+
 Floats = npt.NDArray[np.float64]
 Whole = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
@@ -26,12 +28,19 @@ def floats(value: Any) -> Floats:
     return np.asarray(value, np.float64)
 
 
-def whole(value: Any) -> Whole:
-    """64-bit integers; no copy where they already are and lie on the host."""
+def whole(value: Any, name: str = "ids") -> Whole:
+    """64-bit integers; no copy where they already are and lie on the host.
+
+    Raises `DtypeError` for anything else, since a float may have become another id; ``name`` is what it says.
+    """
     if is_tensor(value):
+        check_ids(name, value)
         tensor: Whole = value.detach().cpu().long().numpy()
         return tensor
-    return np.asarray(value, np.int64)
+    array = np.asarray(value)
+    if array.size or hasattr(value, "dtype"):
+        check_ids(name, array)
+    return array.astype(np.int64, copy=False)
 
 
 def flags(value: Any) -> Flags:

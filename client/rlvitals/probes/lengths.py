@@ -35,7 +35,7 @@ def tally_lengths(
     unknown. ``truncated`` (B,) overrides the rule where the engine's finish reason is known. ``sample_offset``
     is added to the row to give the sample's number in the step.
     """
-    size, last = whole(lengths).ravel(), whole(last_ids).ravel()
+    size, last = whole(lengths, "lengths").ravel(), whole(last_ids, "last_ids").ravel()
     if size.shape != last.shape:
         raise ValueError(
             f"lengths and last_ids: expected one last id per completion, got {last.size} of {size.size}"
