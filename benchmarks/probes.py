@@ -12,6 +12,7 @@ import torch
 from tokenizers import AddedToken, Tokenizer, decoders, models
 from transformers import PreTrainedTokenizerFast
 
+from benchmarks.sentences import OTHERS, SCRIPTS
 from rlvitals.probes.gradients import tally_policy_pull, weights_for
 from rlvitals.probes.groups import tally_advantages, tally_rewards
 from rlvitals.probes.kl import tally_kl
@@ -25,8 +26,9 @@ from rlvitals.probes.vocabulary import byte_alphabet
 SHAPE = (512, 4096)
 ROWS = 151_936
 TEXT_BUDGET, NUMBERS_BUDGET = 0.04, 2.0
-ENGLISH = "The answer follows from the second line: every step keeps the sum.\nfor i in range(3):\n\tx += 1\n"
-MANY = "因此答案是四十二。请运行 命令 今日は良い天気 한국어로 떠나다 नमस्ते दुनिया བོད་ཡིག አማርኛ 😀👍🏽 👨‍👩‍👧 ∀x∈ℝ: 𝒫 "
+ENGLISH = f"{SCRIPTS['Latin (English)']}\n{OTHERS['Python code']}"
+CHINESE = SCRIPTS["Han (Chinese)"] + "因此答案是四十二：先运行命令，再检查𠮷野家的地址。"
+MANY = " ".join([*SCRIPTS.values(), OTHERS["emoji"], OTHERS["mathematics"]])
 
 Ids = npt.NDArray[np.int64]
 
@@ -67,11 +69,14 @@ def _decoding_only(encoding: Any) -> PreTrainedTokenizerFast:
 
 def _inputs(encoding: Any) -> dict[str, Ids]:
     draw = np.random.default_rng(0)
-    english, many = (np.resize(np.asarray(encoding.encode(text)), SHAPE) for text in (ENGLISH, MANY))
+    english, chinese, many = (
+        np.resize(np.asarray(encoding.encode(text)), SHAPE) for text in (ENGLISH, CHINESE, MANY)
+    )
     noise = draw.integers(0, encoding.n_vocab - 208, SHAPE)
     return {
         "English and code": english,
-        "ten scripts, emoji, mathematics": many,
+        "Chinese": chinese,
+        "26 scripts, emoji, mathematics": many,
         "the same, 1 % random ids": np.where(draw.random(SHAPE) < 0.01, noise, many),
         "uniform random ids": noise,
     }
