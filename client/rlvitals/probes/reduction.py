@@ -22,6 +22,7 @@ from rlvitals.probes.tally import Tally
 
 # elements worked on at once: few enough for the intermediate doubles to stay in a core's cache
 CHUNK = 1 << 16
+BLOCKS_ON_DEVICE = 32
 TOP_IDS_ON_DEVICE = 1024
 VOCABULARY_ON_DEVICE = 1 << 19
 VOCABULARY_LIMIT = 1 << 22
@@ -102,11 +103,16 @@ def on_host(tensor: Tensor) -> bool:
 
 
 def row_blocks(tensor: Tensor) -> list[slice]:
-    """How to cut the rows of (B, T): into cache-sized blocks on a CPU, not at all on a GPU."""
+    """How to cut the rows of (B, T): into cache-sized blocks, and on a GPU into few of them.
+
+    A block's intermediate doubles are what a probe needs beside its inputs; each block is launched apart.
+    """
     rows, width = tensor.shape
     if not width:
         return []
-    step = max(1, CHUNK // max(width, 1)) if on_host(tensor) else max(rows, 1)
+    step = max(1, CHUNK // width)
+    if not on_host(tensor):
+        step = max(step, -(-rows // BLOCKS_ON_DEVICE))
     return [slice(start, min(start + step, rows)) for start in range(0, rows, step)]
 
 
@@ -216,7 +222,7 @@ class Peaks:
 
     def __init__(self, like: Tensor, ids: Tensor | None, floor: float = -math.inf) -> None:
         self._ids, self._best, self._width = ids, floor, like.shape[1]
-        self._none = torch.tensor([-math.inf, 0.0, -1.0], dtype=torch.float64, device=like.device)
+        self._none = nowhere(like)
 
     def of(self, block: slice, bound: float, values: Callable[[], Tensor]) -> Tensor:
         """(value, flat index, id or -1) of a block none of whose ``values`` is above ``bound``."""
@@ -228,6 +234,14 @@ class Peaks:
         index = found.argmax()
         token = at(self._ids[block], index) if self._ids is not None else torch.full_like(index, -1)
         return stack([at(found, index), index + block.start * self._width, token])
+
+
+def nowhere(like: Tensor) -> Tensor:
+    """(-Inf, 0, -1): no value, at no place, of no id; filled on the device, since a copy to it would wait."""
+    nothing = torch.zeros(3, dtype=torch.float64, device=like.device)
+    nothing[:1].fill_(-math.inf)
+    nothing[2:].fill_(-1.0)
+    return nothing
 
 
 def stack(values: Sequence[Tensor]) -> Tensor:
