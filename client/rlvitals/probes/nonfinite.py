@@ -5,6 +5,7 @@ A -Inf log-prob (top-p with processed log-probs, a vocabulary mask) counts like 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -14,8 +15,10 @@ import torch
 from torch import Tensor
 
 from rlvitals.contract.report import Extreme
+from rlvitals.probes.arguments import check_ids, check_tokens
 from rlvitals.probes.arrays import Floats, floats
-from rlvitals.probes.reduction import Reduction, at, stack
+from rlvitals.probes.nested import dense
+from rlvitals.probes.reduction import Reduction, at, on_host, row_blocks, stack
 from rlvitals.probes.tally import Tally
 
 KINDS = ("nan", "positive", "negative")
@@ -53,43 +56,48 @@ def tally_nonfinite(
 def measure_nonfinite(
     logprobs: Mapping[str, Tensor], mask: Tensor | None, *, ids: Tensor | None = None, sample_offset: int = 0
 ) -> Reduction:
-    """Launches the counts of ``logprobs`` (name → (B, T)) and returns at once; without a mask all tokens count."""
-    parts = []
-    for value in logprobs.values():
-        values = value.detach()
-        if not values.is_cuda and bool(values.sum().isfinite()):
-            parts.append(torch.zeros(7, dtype=torch.float64))  # a finite sum has no non-finite term
+    """Launches the counts of ``logprobs`` (name → (B, T)) and returns at once; without a mask all tokens count.
+
+    Raises ShapeError, DeviceError or DtypeError naming the argument.
+    """
+    names = tuple(logprobs)
+    *values, mask, ids = dense(**logprobs, mask=mask, ids=ids)
+    check_tokens(**dict(zip(names, values, strict=True)), mask=mask, ids=ids)
+    check_ids("ids", ids)
+    width = values[0].shape[1] if values else 0
+    return Reduction(
+        parts=tuple(_counted(value, mask, ids) for value in values),
+        build=partial(_build, names, width, sample_offset),
+    )
+
+
+def _counted(values: Tensor, mask: Tensor | None, ids: Tensor | None) -> Tensor:
+    """Seven numbers a block: NaN, +Inf, -Inf, outside the mask; flat index, id and value of the first under it."""
+    rows = []
+    for block in row_blocks(values):
+        part = values[block]
+        # a finite sum has no non-finite term
+        if on_host(part) and math.isfinite(part.sum().item()):
             continue
-        trained = mask.detach() != 0 if mask is not None else torch.ones_like(values, dtype=torch.bool)
-        bad = ~values.isfinite()
-        seen = bad & trained
-        index = seen.reshape(-1).to(torch.uint8).argmax()
-        parts.append(
-            stack(
-                [
-                    (values.isnan() & trained).sum(),
-                    (values.isposinf() & trained).sum(),
-                    (values.isneginf() & trained).sum(),
-                    (bad & ~trained).sum(),
-                    index,
-                    at(ids, index) if ids is not None else torch.full_like(index, -1),
-                    at(values, index),
-                ]
-                if values.numel()
-                else [torch.zeros((), device=values.device)] * 7
-            )
-        )
-    width = next(iter(logprobs.values())).shape[1]
-    return Reduction(parts=tuple(parts), build=partial(_build, tuple(logprobs), width, sample_offset))
+        bad = ~part.isfinite()
+        seen = bad & (mask[block] != 0) if mask is not None else bad
+        index = seen.view(-1).to(torch.uint8).argmax()
+        kinds = [(kind & seen).sum() for kind in (part.isnan(), part.isposinf(), part.isneginf())]
+        token = at(ids[block], index) if ids is not None else torch.full_like(index, -1)
+        place = index + block.start * values.shape[1]
+        rows.append(stack([*kinds, (bad & ~seen).sum(), place, token, at(part, index)]))
+    return torch.cat(rows) if rows else torch.zeros(7, dtype=torch.float64, device=values.device)
 
 
 def _build(names: Sequence[str], width: int, sample_offset: int, parts: Sequence[Floats]) -> Tally:
     tally = Tally.zero()
     for name, part in zip(names, parts, strict=True):
-        nan, positive, negative, padding, index, token, value = part.tolist()
+        rows = part.reshape(-1, 7)
+        nan, positive, negative, padding = rows[:, :4].sum(axis=0).tolist()
         tally += _counts(name, (int(nan), int(positive), int(negative)))
         tally += Tally(counts={"nonfinite.padding": int(padding)})
         if nan or positive or negative:
+            index, token, value = rows[int(rows[:, :3].any(axis=1).argmax()), 4:].tolist()
             row, position = divmod(int(index), width)
             first = Extreme(
                 value=value,
