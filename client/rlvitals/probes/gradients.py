@@ -9,8 +9,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from rlvitals.probes.arguments import (
+    ProbeArgumentError,
+    check_broadcasts,
+    check_choice,
+    check_floating,
+    check_per_row,
+    check_same_device,
+    check_tokens,
+)
 from rlvitals.probes.arrays import Floats, floats
-from rlvitals.probes.reduction import Reduction, Workspace, on_host, per_token, row_blocks, stack
+from rlvitals.probes.nested import dense
+from rlvitals.probes.reduction import Reduction, Workspace, on_host, per_token, row_blocks, stack, tokens_by_row
 from rlvitals.probes.tally import Tally
 
 ROW_MEAN = ("grpo", "sapo")
@@ -39,30 +49,36 @@ def weights_for(
     luspo                         1 / (B * accumulation)
     ============================  =============================================================
 
-    Raises ValueError naming the argument that the loss type needs, or the unknown loss type.
+    Raises ProbeArgumentError naming the argument that the loss type needs, or the unknown loss type.
     """
+    (mask,) = dense(mask=mask)
+    check_tokens(mask=mask)
+    check_choice("loss_type", loss_type, LOSS_TYPES)
     rows = max(mask.shape[0], 1)
     if loss_type in ROW_MEAN:
-        divisor = (mask != 0).sum(1, keepdim=True).clamp_min(1).double() * (rows * accumulation)
+        divisor = tokens_by_row(mask).clamp_min(1).double() * (rows * accumulation)
     elif loss_type == "bnpo":
-        divisor = (mask != 0).sum().clamp_min(1).double() * accumulation
-    elif loss_type == "dr_grpo":
-        cap = _needed(max_completion_length, "max_completion_length", loss_type)
-        divisor = torch.tensor(float(rows * cap * accumulation), dtype=torch.float64)
+        divisor = tokens_by_row(mask).sum().clamp_min(1).double() * accumulation
     elif loss_type in BATCH_TOKENS:
-        items = torch.as_tensor(_needed(num_items_in_batch, "num_items_in_batch", loss_type), dtype=torch.float64)
-        divisor = items.detach().clamp_min(1.0) * accumulation / (num_processes * steps_per_generation)
-    elif loss_type == "luspo":
-        divisor = torch.tensor(float(rows * accumulation), dtype=torch.float64)
+        items = _on(mask, _needed(num_items_in_batch, "num_items_in_batch", loss_type))
+        divisor = items.clamp_min(1.0) * accumulation / (num_processes * steps_per_generation)
     else:
-        raise ValueError(f"loss_type: expected one of {', '.join(LOSS_TYPES)}, got {loss_type!r}")
-    return divisor.to(mask.device).reciprocal().view(-1, 1)
+        cap = _needed(max_completion_length, "max_completion_length", loss_type) if loss_type == "dr_grpo" else 1
+        divisor = _on(mask, rows * cap * accumulation)
+    return divisor.reciprocal().view(-1, 1)
 
 
 def _needed(value: Any, name: str, loss_type: str) -> Any:
     if value is None:
-        raise ValueError(f"{name}: expected a number, the loss type {loss_type!r} divides by it")
+        raise ProbeArgumentError(name, f"a number, the loss type {loss_type!r} divides by it", "None")
     return value
+
+
+def _on(mask: Tensor, number: float | Tensor) -> Tensor:
+    """A double where the mask is; only a tensor that lies elsewhere is copied, and that without waiting."""
+    if isinstance(number, Tensor):
+        return number.detach().to(mask.device, torch.float64, non_blocking=True)
+    return torch.full((), float(number), dtype=torch.float64, device=mask.device)
 
 
 def tally_policy_pull(logp: Tensor, old: Tensor | None, advantages: Tensor, mask: Tensor, weight: Tensor) -> Tally:
@@ -77,7 +93,16 @@ def measure_policy_pull(
 
     ``logp``, ``old``, ``mask`` (B, T); ``advantages`` (B,) or (B, T); ``weight`` broadcasts to (B, T). Without
     ``old`` the ratio r is 1 (the trainer's old log-probs *are* the current ones). Non-finite terms are left out.
+    Raises ShapeError, DeviceError or DtypeError naming the argument.
     """
+    logp, old, mask, advantages, weight = dense(
+        logp=logp, old=old, mask=mask, advantages=advantages, weight=weight
+    )
+    check_tokens(logp=logp, old=old, mask=mask)
+    check_floating(logp=logp, old=old)
+    check_per_row("advantages", advantages, logp.shape)
+    check_broadcasts("weight", weight, logp.shape)
+    check_same_device(logp=logp, advantages=advantages, weight=weight)
     pulls, weights, space = (
         per_token(advantages).detach(),
         per_token(weight).detach(),
@@ -113,7 +138,9 @@ def tally_loss_tokens(mask: Tensor) -> Tally:
 
 def measure_loss_tokens(mask: Tensor) -> Reduction:
     """As `tally_loss_tokens`, without waiting."""
-    return Reduction(parts=((mask.detach() != 0).sum().double().view(1),), build=_loss_tokens)
+    (mask,) = dense(mask=mask)
+    check_tokens(mask=mask)
+    return Reduction(parts=(tokens_by_row(mask).sum().double().view(1),), build=_loss_tokens)
 
 
 def _loss_tokens(parts: Sequence[Floats]) -> Tally:

@@ -1,87 +1,105 @@
-"""KL to the reference and its gradient with respect to the log-probs, in closed form (signals 1.2).
+"""KL to the reference and its gradient with respect to the log-probs, in closed form.
 
-With ``d = ref - logp`` of the sampled token, in natural logarithms and double precision, unclamped:
-
-==========  ================  ==========================
-estimator   value             derivative by logp
-==========  ================  ==========================
-k1          -d                1
-k2          d * d / 2         -d
-k3          exp(d) - 1 - d    1 - exp(d)
-==========  ================  ==========================
-
-(Schulman, "Approximating KL Divergence", 2020.) One token far below the reference can own the whole sum, and
-exp(d) may overflow to +Inf: that is the metric's true value and is reported with its token.
+The estimators, their derivatives and the trainers' clamps are told in `kl_form`; all is counted in doubles, from
+raw log-probs. One token far below the reference can own the whole sum, and exp(d) may overflow to +Inf: that is
+the metric's true value and is reported with its token. Tensors are summed where they are (`kl_torch`), arrays
+without torch (`kl_numpy`); both give the same Tally.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING, Any
 
 from rlvitals.contract.report import Extreme
-from rlvitals.probes.arrays import Floats
+from rlvitals.probes.arguments import check_broadcasts, check_floating, check_ids, check_tokens
+from rlvitals.probes.arrays import Floats, is_tensor
 from rlvitals.probes.id_sums import IdSums
-from rlvitals.probes.reduction import (
-    IdTable,
-    Peaks,
-    Place,
-    Reduction,
-    Workspace,
-    difference_into,
-    per_token,
-    row_blocks,
-    span,
-    stack,
-)
+from rlvitals.probes.kl_form import CAP, ESTIMATORS, Form
+from rlvitals.probes.place import Place
 from rlvitals.probes.tally import Tally
 
-ESTIMATORS = ("k1", "k2", "k3")
-CAP = 10.0
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from rlvitals.probes.reduction import Reduction
+
+__all__ = ["CAP", "ESTIMATORS", "METRICS", "STATS", "measure_kl", "tally_kl"]
+
 METRICS = (
     "kl.k1",
     "kl.k2",
     "kl.k3",
+    "kl.abs",
     "kl.capped",
+    "kl.in_loss",
+    "kl.k1_max",
+    "kl.k2_max",
+    "kl.k3_max",
+    "kl.abs_max",
     "kl.clamped_share",
+    "kl.dead_zone_share",
+    "kl.overflow_margin",
+    "kl.nan_gradient_tokens",
     "kl.grad_norm",
     "kl.grad_l2",
     "kl.grad_rms",
     "kl.grad_max",
     "kl.grad_top_id_share",
     "kl.pull_ratio",
+    "kl.share_of_gradient",
 )
-_STATS = ("kl.tokens", "kl.clamped", "kl.k1", "kl.k2", "kl.k3", "kl.capped", "kl.grad_sq", "kl.pull_sq")
+COUNTS = ("kl.tokens", "kl.clamped", "kl.dead", "kl.poisoned")
+STATS = (
+    "kl.tokens",
+    "kl.clamped",
+    "kl.dead",
+    "kl.k1",
+    "kl.k2",
+    "kl.k3",
+    "kl.abs",
+    "kl.capped",
+    "kl.in_loss",
+    "kl.poisoned",
+    "kl.grad_sq",
+    "kl.pull_sq",
+)
+"""What a block sums; behind them (d, flat index, id) of the largest d and (-d, flat index, id) of the least."""
 
 
 def tally_kl(
-    logp: Tensor,
-    ref: Tensor,
-    mask: Tensor,
-    weight: Tensor,
+    logp: Any,
+    ref: Any,
+    mask: Any,
+    weight: Any,
     *,
     coef: float,
     estimator: str = "k3",
-    ids: Tensor | None = None,
+    clamp: str | None = None,
+    ids: Any = None,
     sample_offset: int = 0,
     vocabulary: int | None = None,
 ) -> Tally:
-    """Tallies the KL of one micro-batch; on a GPU this waits (see `measure_kl`)."""
-    return measure_kl(
-        logp,
-        ref,
-        mask,
-        weight,
-        coef=coef,
-        estimator=estimator,
-        ids=ids,
-        sample_offset=sample_offset,
-        vocabulary=vocabulary,
-    ).tally()
+    """Tallies the KL of one micro-batch, of tensors (on a GPU this waits) or of arrays; see `measure_kl`."""
+    if is_tensor(logp):
+        return measure_kl(
+            logp,
+            ref,
+            mask,
+            weight,
+            coef=coef,
+            estimator=estimator,
+            clamp=clamp,
+            ids=ids,
+            sample_offset=sample_offset,
+            vocabulary=vocabulary,
+        ).tally()
+    from rlvitals.probes import kl_numpy
+
+    form = _checked(logp, ref, mask, weight, ids, estimator, clamp)
+    rows, by_id, overflow = kl_numpy.summed(logp, ref, mask, weight, form=form, ids=ids)
+    return _builder(form, coef, logp.shape[1], sample_offset)(rows, by_id, overflow)
 
 
 def measure_kl(
@@ -92,6 +110,7 @@ def measure_kl(
     *,
     coef: float,
     estimator: str = "k3",
+    clamp: str | None = None,
     ids: Tensor | None = None,
     sample_offset: int = 0,
     vocabulary: int | None = None,
@@ -100,104 +119,82 @@ def measure_kl(
 
     ``logp``, ``ref``, ``mask``, ``ids`` (B, T) on one device; ``mask`` is the loss mask (non-zero = trained on);
     ``weight`` broadcasts to (B, T) and is the weight w_t that the loss gives a token (`gradients.weights_for`);
-    ``coef`` the KL coefficient in force. Tokens with a non-finite log-prob are left out (`nonfinite` counts
-    them). ``sample_offset`` is added to rows; ``vocabulary`` is a hint of how many ids there are.
+    ``coef`` the KL coefficient in force; ``estimator`` and ``clamp`` as the trainer's loss has them
+    (`kl_form.FORMS`). Tokens with a non-finite log-prob are left out (`nonfinite` counts them). ``sample_offset``
+    is added to rows; ``vocabulary`` is a hint of how many ids there are.
+
+    Raises `ProbeArgumentError` naming the argument of a wrong shape, device, dtype or name.
     """
-    if estimator not in ESTIMATORS:
-        raise ValueError(f"estimator: expected one of {', '.join(ESTIMATORS)}, got {estimator!r}")
-    policy, reference, weights = logp.detach(), ref.detach(), per_token(weight).detach()
-    space, peaks, rows = Workspace(logp, torch.float64, torch.float64), Peaks(logp, ids), []
-    table = IdTable(ids, vocabulary) if ids is not None else None
-    for block in row_blocks(logp):
-        distance, scratch = space.of(block)
-        unused = difference_into(distance, reference[block], policy[block], mask[block])
-        ends = span(distance)
-        growth = torch.exp(distance, out=scratch).sub_(1.0)
-        values = _values(distance, growth, unused, capped=max(map(_k3, ends)) > CAP)
-        slope = _slope(estimator, distance, growth, unused)
-        peak = peaks.of(block, max(_steepness(estimator, end) for end in ends), slope.abs)
-        slope *= slope
-        if table is not None and ids is not None:
-            table.add(ids[block], slope)
-        by_row = slope.sum(1, keepdim=True)
-        rows += [stack([*values, by_row.sum(), _pull(slope, by_row, weights, block)]), peak]
-    stats = torch.cat(rows) if rows else logp.new_zeros(0, dtype=torch.float64)
-    return Reduction(
-        parts=(stats, table.part()) if table else (stats,),
-        build=partial(
-            _build, coef=coef, place=Place(logp.shape[1], sample_offset), by_id=table.build if table else None
-        ),
+    from rlvitals.probes import kl_torch
+
+    form = _checked(logp, ref, mask, weight, ids, estimator, clamp)
+    return kl_torch.launch(
+        logp,
+        ref,
+        mask,
+        weight,
+        form=form,
+        ids=ids,
+        vocabulary=vocabulary,
+        build=_builder(form, coef, logp.shape[1], sample_offset),
     )
 
 
-def _values(distance: Tensor, growth: Tensor, unused: Tensor, *, capped: bool) -> list[Tensor]:
-    """Tokens, tokens beyond the cap, then the sums of k1, k2, k3 and min(k3, cap). A d of 0 adds nothing.
-
-    ``growth`` is exp(d) - 1; ``capped`` may be False only where no k3 is beyond the cap.
-    """
-    flat, tokens = distance.view(-1), unused.numel() - unused.count_nonzero()
-    total = flat.sum()
-    k3 = growth.sum() - total
-    beyond, below = torch.zeros_like(k3), k3
-    if capped:
-        each = growth - distance
-        beyond, below = (each > CAP).count_nonzero(), each.clamp_max_(CAP).sum()
-    return [tokens, beyond, -total, flat.dot(flat) / 2, k3, below]
+def _checked(logp: Any, ref: Any, mask: Any, weight: Any, ids: Any, estimator: str, clamp: str | None) -> Form:
+    form = Form.of(estimator, clamp)
+    check_tokens(logp=logp, ref=ref, mask=mask, ids=ids)
+    check_floating(logp=logp, ref=ref)
+    check_ids("ids", ids)
+    check_broadcasts("weight", weight, logp.shape)
+    return form
 
 
-def _slope(estimator: str, distance: Tensor, growth: Tensor, unused: Tensor) -> Tensor:
-    """k' but for its sign, in the buffer of ``growth``; 0 where a token does not count."""
-    if estimator == "k3":
-        return growth
-    return growth.copy_(distance) if estimator == "k2" else growth.fill_(1.0).masked_fill_(unused, 0.0)
+def _builder(form: Form, coef: float, width: int, sample_offset: int) -> Callable[..., Tally]:
+    return partial(_build, form=form, coef=coef, place=Place(width, sample_offset))
 
 
-def _k3(distance: float) -> float:
-    return _growth(distance) - distance
-
-
-def _steepness(estimator: str, distance: float) -> float:
-    """|k'| at one d."""
-    if estimator == "k3":
-        return abs(_growth(distance))
-    return abs(distance) if estimator == "k2" else 1.0
-
-
-def _growth(distance: float) -> float:
-    try:
-        return math.expm1(distance)
-    except OverflowError:
-        return math.inf
-
-
-def _pull(squares: Tensor, by_row: Tensor, weights: Tensor, block: slice) -> Tensor:
-    """Sum of (w k')^2 from k'^2, by rows where a row has one weight.
-
-    A weight of 0 pulls nothing, even where the derivative overflows.
-    """
-    weight = weights[block] if weights.shape[0] > 1 else weights
-    each = by_row if weight.shape[1] == 1 else squares
-    return (weight.double().square() * each).masked_fill_(weight == 0, 0.0).sum()
-
-
-def _build(
-    parts: Sequence[Floats], *, coef: float, place: Place, by_id: Callable[[Floats], IdSums] | None
-) -> Tally:
-    rows = parts[0].reshape(-1, len(_STATS) + 3)
-    stats = dict(zip(_STATS, rows[:, : len(_STATS)].sum(axis=0).tolist(), strict=True))
-    counts = {name: int(stats.pop(name)) for name in _STATS[:2]}
+def _build(rows: Floats, by_id: IdSums | None, overflow: float, *, form: Form, coef: float, place: Place) -> Tally:
+    table = rows.reshape(-1, len(STATS) + 6)
+    sums = dict(zip(STATS, table[:, : len(STATS)].sum(axis=0).tolist(), strict=True))
+    counts = {name: int(sums.pop(name)) for name in COUNTS}
+    # beyond the limit of exp the gradient is NaN, not 0
+    counts["kl.dead"] -= counts["kl.poisoned"]
     # exp rounds where d is next to 0; k3 itself is never negative
-    stats["kl.k3"], stats["kl.capped"] = max(stats["kl.k3"], 0.0), max(stats["kl.capped"], 0.0)
+    for name in ("kl.k3", "kl.capped", *(("kl.in_loss",) if form.estimator in ("k3", "k3+") else ())):
+        sums[name] = max(sums[name], 0.0)
     # a coefficient of 0 pulls nothing, even where the sum overflows
-    stats["kl.pull_sq"] = coef * coef * stats["kl.pull_sq"] if coef else 0.0
-    return Tally(
-        counts=counts,
-        sums=stats,
-        maxima={"kl.grad_max": _peak(place.extreme(rows[:, -3:]))} if counts["kl.tokens"] else {},
-        by_id={"kl.grad_top_id_share": by_id(parts[1])} if by_id else {},
+    sums["kl.pull_sq"] = coef * coef * sums["kl.pull_sq"] if coef else 0.0
+    tally = Tally(counts=counts, sums=sums, by_id={"kl.grad_top_id_share": by_id} if by_id is not None else {})
+    if not counts["kl.tokens"]:
+        return tally
+    farthest, nearest = place.extreme(table[:, -6:-3]), place.extreme(table[:, -3:])
+    tally += _extremes(farthest, farthest.value, form) + _extremes(nearest, -nearest.value, form)
+    margin = _at(farthest, overflow - farthest.value)
+    return tally + Tally(
+        minima={"kl.overflow_margin": margin},
+        firsts={"kl.nan_gradient_tokens": farthest} if counts["kl.poisoned"] else {},
     )
 
 
-def _peak(extreme: Extreme) -> Extreme:
-    # where all derivatives are 0 no token stands out
-    return extreme if extreme.value > 0 else Extreme(value=0.0)
+def _extremes(seen: Extreme, distance: float, form: Form) -> Tally:
+    """Every estimator and derivative has its largest value at the largest or at the least d."""
+    found = {f"kl.{name}_max": Form(name).value(distance) for name in ("k1", "k2", "k3", "abs")}
+    found["kl.grad_max"] = abs(form.slope(distance))
+    maxima = {name: _at(seen, value) for name, value in found.items()}
+    if form.estimator in ("k1", "abs"):
+        # every token pulls alike
+        maxima["kl.grad_max"] = Extreme(value=found["kl.grad_max"])
+    return Tally(maxima=maxima)
+
+
+def _at(seen: Extreme, value: float) -> Extreme:
+    """``value`` at the place of ``seen``; where all log-probs agree no token stands out."""
+    if value == 0:
+        return Extreme(value=0.0)
+    return Extreme(
+        value=value,
+        token_id=seen.token_id,
+        position=seen.position,
+        sample=seen.sample,
+        masked=seen.masked,
+    )

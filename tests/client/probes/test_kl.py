@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -16,6 +17,7 @@ from torch import Tensor
 from rlvitals.probes import reduction
 from rlvitals.probes.gradients import tally_policy_pull, weights_for
 from rlvitals.probes.kl import ESTIMATORS, METRICS, measure_kl, tally_kl
+from rlvitals.probes.kl_form import AFTER, BOTH, CLAMPS, FORMS, NONE, Form
 from rlvitals.probes.reduction import Pending
 from rlvitals.probes.tally import Tally
 
@@ -33,9 +35,22 @@ def batch(rows: int = 5, width: int = 7, seed: int = 0) -> tuple[Tensor, Tensor,
     return logp, ref, mask, torch.randint(0, 50, (rows, width), generator=draw)
 
 
-def kl_of(estimator: str, logp: Tensor, ref: Tensor) -> Tensor:
-    d = ref.double() - logp
-    return {"k1": -d, "k2": d * d / 2, "k3": torch.exp(d) - 1 - d}[estimator]
+def kl_of(estimator: str, logp: Tensor, ref: Tensor, clamp: str = "none") -> Tensor:
+    """The trainers' own arithmetic, in the precision of ``logp``."""
+    if estimator == "k3+":
+        straight = kl_of("k2", logp, ref)
+        return straight - straight.detach() + kl_of("k3", logp, ref, clamp).detach()
+    if estimator == "low_var_kl":
+        return kl_of("k3", logp, ref, BOTH)
+    d = ref.to(logp.dtype) - logp
+    if clamp == BOTH:
+        d = d.clamp(-20, 20)
+    each = {"k1": -d, "k2": d * d / 2, "k3": torch.exp(d) - 1 - d, "abs": d.abs()}[estimator]
+    return each if clamp == NONE else each.clamp(-10, 10)
+
+
+def unclamped(estimator: str) -> str:
+    return "k3" if estimator == "low_var_kl" else estimator
 
 
 def aggregate(loss_type: str, per_token: Tensor, mask: Tensor) -> Tensor:
@@ -93,7 +108,7 @@ def test_the_pull_ratio_is_the_quotient_of_both_terms_autograd_norms(loss_type: 
 def test_the_plain_norms_are_of_the_derivative_with_weight_1(estimator: str) -> None:
     logp, ref, mask, ids = batch()
     leaf = logp.double().requires_grad_()
-    (slope,) = torch.autograd.grad((kl_of(estimator, leaf, ref) * mask).sum(), leaf)
+    (slope,) = torch.autograd.grad((kl_of(unclamped(estimator), leaf, ref) * mask).sum(), leaf)
     values = tally_kl(logp, ref, mask, ONE, coef=1.0, estimator=estimator, ids=ids).measured().values
     assert math.isclose(values["kl.grad_l2"], slope.norm().item(), rel_tol=1e-12)
     assert math.isclose(values["kl.grad_rms"], slope.norm().item() / math.sqrt(int(mask.sum())), rel_tol=1e-12)
@@ -105,9 +120,10 @@ def test_the_means_are_over_tokens_under_the_mask() -> None:
     ref[2, 3], mask[2, 3] = logp[2, 3] + 5, 1
     chosen = mask.bool()
     values = tally_kl(logp, ref, mask, ONE, coef=1.0).measured().values
-    for estimator in ESTIMATORS:
-        exact = kl_of(estimator, logp, ref)[chosen].mean().item()
-        assert math.isclose(values[f"kl.{estimator}"], exact, rel_tol=1e-6, abs_tol=1e-9)
+    for estimator in ("k1", "k2", "k3", "abs"):
+        exact = kl_of(estimator, logp.double(), ref)[chosen]
+        assert math.isclose(values[f"kl.{estimator}"], exact.mean().item(), rel_tol=1e-12, abs_tol=1e-12)
+        assert math.isclose(values[f"kl.{estimator}_max"], exact.max().item(), rel_tol=1e-12)
     k3 = kl_of("k3", logp.double(), ref)[chosen]
     assert math.isclose(values["kl.capped"], k3.clamp_max(10).mean().item(), rel_tol=1e-12)
     assert values["kl.clamped_share"] == (k3 > 10).double().mean().item() > 0
@@ -252,9 +268,126 @@ def test_nothing_is_kept_of_the_gradient_graph_and_no_generator_is_moved() -> No
 def test_log_probs_of_any_precision_are_summed_in_double(dtype: torch.dtype) -> None:
     logp, ref, mask, ids = batch()
     expected = tally_kl(logp.to(dtype).double(), ref.to(dtype).double(), mask, ONE, coef=1.0, ids=ids)
-    assert tally_kl(logp.to(dtype), ref.to(dtype), mask.bool(), ONE, coef=1.0, ids=ids.int()) == expected
+    found = tally_kl(logp.to(dtype), ref.to(dtype), mask.bool(), ONE, coef=1.0, ids=ids.int())
+    # the distance to an overflow is the type's own
+    assert replace(found, minima={}) == replace(expected, minima={})
 
 
 def test_an_unknown_estimator_is_refused_with_those_that_are_known() -> None:
-    with pytest.raises(ValueError, match="one of k1, k2, k3, got 'k4'"):
+    with pytest.raises(ValueError, match="one of k1, k2, k3, abs, k3\\+, low_var_kl, got 'k4'"):
         tally_kl(ONE, ONE, ONE, ONE, coef=1.0, estimator="k4")
+    with pytest.raises(ValueError, match="clamp: expected one of none, after, before and after, got 'both'"):
+        tally_kl(ONE, ONE, ONE, ONE, coef=1.0, clamp="both")
+
+
+@pytest.mark.parametrize("clamp", CLAMPS)
+@pytest.mark.parametrize("estimator", ["k1", "k2", "k3", "abs", "k3+"])
+def test_the_gradient_norm_under_clamps_is_the_one_that_the_loss_has(estimator: str, clamp: str) -> None:
+    logp, ref, mask, ids = batch(seed=3)
+    distances = torch.tensor([-15.0, -11.1, -10.9, -4.5, 2.5, 2.7, 4.4, 7.0, 12.0, 25.0, 60.0])
+    ref[1, :6], ref[2, :5] = logp[1, :6] + distances[:6], logp[2, :5] + distances[6:]
+    mask[1], mask[2] = 1, 1
+    leaf = logp.double().requires_grad_()
+    exact = kl_of(estimator, leaf, ref, clamp)
+    for weight in (weights("grpo", mask), torch.rand(logp.shape, generator=torch.Generator().manual_seed(1))):
+        (gradient,) = torch.autograd.grad(0.04 * (exact * mask * weight).sum(), leaf, retain_graph=True)
+        values = (
+            tally_kl(logp, ref, mask, weight, coef=0.04, estimator=estimator, clamp=clamp, ids=ids)
+            .measured()
+            .values
+        )
+        assert math.isclose(values["kl.grad_norm"], gradient.norm().item(), rel_tol=1e-9)
+    assert math.isclose(values["kl.in_loss"], exact[mask.bool()].mean().item(), rel_tol=1e-9)
+    (slope,) = torch.autograd.grad((exact * mask).sum(), leaf)
+    dead = int(((slope == 0) & mask.bool()).sum())
+    assert math.isclose(values["kl.dead_zone_share"] * int(mask.sum()), dead, abs_tol=1e-9)
+    assert (dead > 0) == (clamp != NONE and estimator != "k3+")
+    (raw,) = torch.autograd.grad((kl_of(estimator, leaf, ref) * mask).sum(), leaf)
+    assert math.isclose(values["kl.grad_l2"], raw.norm().item(), rel_tol=1e-12), "raw: as if there were no clamp"
+
+
+@pytest.mark.parametrize("form", FORMS.items(), ids=str)
+def test_each_trainers_form_has_the_value_and_the_derivative_of_its_own_arithmetic(
+    form: tuple[tuple[str, str], Form],
+) -> None:
+    (trainer, _), own = form
+    for distance in (-25.0, -11.5, -3.0, 0.0, 2.5, 3.0, 7.0, 15.0, 60.0, 90.0):
+        leaf = torch.tensor(0.0).requires_grad_()
+        value = kl_of(own.estimator, leaf, torch.tensor(distance), own.clamp)
+        (slope,) = torch.autograd.grad(value, leaf)
+        # in single precision exp overflows at 88.7 nats, in ours at 709.8
+        if distance < 88 or own.clamped:
+            assert own.evaluated(distance) == pytest.approx(value.item(), rel=1e-5, abs=1e-6), trainer
+            assert own.pull(distance, overflow=88.7) == pytest.approx(slope.item(), rel=1e-5, nan_ok=True), trainer
+        else:
+            assert abs(own.slope(distance)) in (1.0, 90.0) or abs(own.slope(distance)) > 1e38
+
+
+@pytest.mark.parametrize(("clamp", "poisoned"), [(NONE, 0), (AFTER, 1), (BOTH, 0)])
+def test_an_overflow_in_front_of_a_clamp_is_told_while_the_loss_is_finite(clamp: str, poisoned: int) -> None:
+    logp, ref, mask, ids = batch()
+    logp[2, 1], ref[2, 1], mask[2, 1], ids[2, 1] = -90.5, -0.5, 1, 9
+    leaf = logp.clone().requires_grad_()
+    loss = kl_of("k3", leaf, ref, clamp).masked_fill(mask == 0, 0).sum()
+    (gradient,) = torch.autograd.grad(loss, leaf)
+    assert bool(gradient.isnan().any()) == bool(poisoned)
+    tally = tally_kl(logp, ref, mask, ONE, coef=1.0, clamp=clamp, ids=ids)
+    tally += tally_policy_pull(logp, None, torch.ones(5), mask, ONE)
+    measured = tally.measured()
+    assert measured.values["kl.nan_gradient_tokens"] == poisoned
+    assert math.isnan(measured.values["kl.grad_norm"]) == bool(poisoned)
+    assert ("kl.pull_ratio" in measured.values) == (not poisoned)
+    margin = measured.extremes["kl.overflow_margin"]
+    assert margin.value == measured.values["kl.overflow_margin"] == pytest.approx(88.7228 - 90, abs=1e-3)
+    assert (margin.token_id, margin.sample, margin.position, margin.masked) == (9, 2, 1, False)
+    if poisoned:
+        assert math.isfinite(loss.item())
+        assert "in front of a clamp" in measured.missing["kl.share_of_gradient"]
+        assert measured.extremes["kl.nan_gradient_tokens"].token_id == 9
+
+
+@pytest.mark.parametrize(
+    ("dtype", "limit"),
+    [(torch.float16, 11.09), (torch.bfloat16, 88.72), (torch.float32, 88.72), (torch.float64, 709.78)],
+)
+def test_the_margin_is_to_the_overflow_of_the_log_probs_own_type(dtype: torch.dtype, limit: float) -> None:
+    logp, ref = torch.tensor([[-4.0, -1.0]], dtype=dtype), torch.tensor([[-1.0, -1.0]], dtype=dtype)
+    values = tally_kl(logp, ref, torch.ones(1, 2), ONE, coef=1.0).measured().values
+    assert values["kl.overflow_margin"] == pytest.approx(limit - 3, abs=0.01)
+    near = torch.tensor([limit - 0.01, limit + 0.01], dtype=torch.float64)
+    assert near.exp().lt(torch.finfo(dtype).max).tolist() == [True, False]
+
+
+def test_the_largest_of_each_estimator_is_at_its_own_token() -> None:
+    logp, ref = torch.tensor([[-1.0, -6.0, -0.5]]), torch.tensor([[-8.0, -1.0, -0.5]])
+    ids = torch.tensor([[11, 12, 13]])
+    measured = tally_kl(logp, ref, torch.ones(1, 3), ONE, coef=1.0, ids=ids).measured()
+    expected = {"kl.k1_max": (7.0, 11), "kl.k2_max": (24.5, 11), "kl.k3_max": (math.exp(5) - 6, 12)}
+    for name, (value, token) in {**expected, "kl.abs_max": (7.0, 11)}.items():
+        assert measured.values[name] == pytest.approx(value, rel=1e-12)
+        assert measured.extremes[name].token_id == token
+
+
+def test_the_share_of_the_gradient_is_all_of_it_where_no_advantage_pulls() -> None:
+    logp, ref, mask, _ = batch()
+    pulls = [tally_policy_pull(logp, None, torch.full((5,), a), mask, ONE) for a in (0.0, 1.0)]
+    kl = tally_kl(logp, ref, mask, ONE, coef=1.0)
+    assert (kl + pulls[0]).measured().values["kl.share_of_gradient"] == 1.0
+    values = (kl + pulls[1]).measured().values
+    ratio = values["kl.pull_ratio"]
+    assert math.isclose(values["kl.share_of_gradient"], ratio / (1 + ratio), rel_tol=1e-12)
+    still = tally_kl(logp, logp, mask, ONE, coef=1.0) + pulls[0]
+    assert "neither" in still.measured().missing["kl.share_of_gradient"]
+
+
+def test_a_policy_above_the_reference_everywhere_has_its_extremes_among_tokens_that_count(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(reduction, "CHUNK", 1)
+    logp = torch.zeros(4, 3)
+    ref = torch.tensor([[-4.0, -5.0, 0.0], [-3.0, -3.5, 0.0], [-2.0, -9.0, 0.0], [-6.0, -6.0, 0.0]])
+    mask = torch.tensor([1, 1, 0]).expand(4, 3)
+    measured = tally_kl(logp, ref, mask, ONE, coef=1.0).measured()
+    assert measured.values["kl.overflow_margin"] == pytest.approx(88.7228 + 2, abs=1e-3)
+    assert measured.extremes["kl.overflow_margin"].sample == 2
+    assert measured.values["kl.k1_max"] == 9.0
