@@ -75,9 +75,9 @@ def _needed(value: Any, name: str, loss_type: str) -> Any:
 
 
 def _on(mask: Tensor, number: float | Tensor) -> Tensor:
-    """A double where the mask is; only a tensor that lies elsewhere is copied, and that without waiting."""
+    """A double where the mask is; a GPU waits for nothing, unless the number has to come from one to a CPU."""
     if isinstance(number, Tensor):
-        return number.detach().to(mask.device, torch.float64, non_blocking=True)
+        return number.detach().to(mask.device, torch.float64, non_blocking=not on_host(mask))
     return torch.full((), float(number), dtype=torch.float64, device=mask.device)
 
 

@@ -116,6 +116,12 @@ def row_blocks(tensor: Tensor) -> list[slice]:
     return [slice(start, min(start + step, rows)) for start in range(0, rows, step)]
 
 
+def tokens_by_row(mask: Tensor) -> Tensor:
+    """(B,) how many tokens of each row are under the mask."""
+    counts = [mask[block].count_nonzero(1) for block in row_blocks(mask)]
+    return torch.cat(counts) if counts else torch.zeros(mask.shape[0], dtype=torch.int64, device=mask.device)
+
+
 def per_token(value: Tensor) -> Tensor:
     """One number → (1, 1) and (B,) → (B, 1), so that they broadcast over tokens; other shapes as they are."""
     return value.reshape(-1, 1) if value.dim() < 2 else value
