@@ -13,7 +13,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rlvitals.contract.report import Extreme
-from rlvitals.probes.arguments import check_broadcasts, check_floating, check_ids, check_tokens
+from rlvitals.probes.arguments import (
+    check_broadcasts,
+    check_floating,
+    check_ids,
+    check_same_device,
+    check_tokens,
+)
 from rlvitals.probes.arrays import Floats, is_tensor
 from rlvitals.probes.id_sums import IdSums
 from rlvitals.probes.kl_form import CAP, ESTIMATORS, Form
@@ -126,7 +132,9 @@ def measure_kl(
     Raises `ProbeArgumentError` naming the argument of a wrong shape, device, dtype or name.
     """
     from rlvitals.probes import kl_torch
+    from rlvitals.probes.nested import dense
 
+    logp, ref, mask, weight, ids = dense(logp=logp, ref=ref, mask=mask, weight=weight, ids=ids)
     form = _checked(logp, ref, mask, weight, ids, estimator, clamp)
     return kl_torch.launch(
         logp,
@@ -146,6 +154,7 @@ def _checked(logp: Any, ref: Any, mask: Any, weight: Any, ids: Any, estimator: s
     check_floating(logp=logp, ref=ref)
     check_ids("ids", ids)
     check_broadcasts("weight", weight, logp.shape)
+    check_same_device(logp=logp, weight=weight)
     return form
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from rlvitals.probes.reduction import at, on_host, stack
+from rlvitals.probes.reduction import at, nowhere, on_host, stack
 
 
 class Peaks:
@@ -16,7 +16,7 @@ class Peaks:
 
     def __init__(self, like: Tensor, ids: Tensor | None) -> None:
         self._ids, self._best, self._width = ids, -math.inf, like.shape[1]
-        self._none = torch.tensor([-math.inf, 0.0, -1.0], dtype=torch.float64, device=like.device)
+        self._none = nowhere(like)
 
     def of(self, block: slice, bound: float, values: Callable[[], Tensor]) -> Tensor:
         """(value, flat index, id or -1) of a block none of whose ``values`` is above ``bound``."""
