@@ -7,12 +7,18 @@ from typing import Any
 import numpy as np
 
 from rlvitals.contract.report import Extreme
-from rlvitals.probes.arrays import Flags, Floats, floats
+from rlvitals.probes.arguments import ShapeError
+from rlvitals.probes.arrays import Flags, Floats, flags, floats
+from rlvitals.probes.grouping import Spread, group_of, spread_of
+from rlvitals.probes.grouping import in_equal_group as _in_equal_group
+from rlvitals.probes.reward_range import RewardRange
 from rlvitals.probes.sketch import Moments
 from rlvitals.probes.tally import Tally
 
-EQUAL_WITHIN = 1e-6
 NONFINITE = "numerics.nonfinite_rewards"
+SPLIT = ("reward.all_right_groups", "reward.all_wrong_groups", "reward.all_equal_groups")
+NO_RANGE = "neither a reward range was given nor have two different rewards been seen"
+ADVANTAGE_IN_EQUAL = "reward.advantage_equal_group_max"
 
 
 def total_rewards(per_function: Any, weights: Any = None) -> Floats:
@@ -22,7 +28,7 @@ def total_rewards(per_function: Any, weights: Any = None) -> Floats:
     """
     rewards = floats(per_function)
     if rewards.ndim != 2:
-        raise ValueError(f"per_function: expected (completions, functions), got {rewards.ndim} dimensions")
+        raise ShapeError("per_function", "(completions, functions)", f"{rewards.ndim} dimensions")
     given = ~np.isnan(rewards)
     with np.errstate(invalid="ignore"):
         factor = floats(weights) if weights is not None else np.ones(rewards.shape[1])
@@ -30,26 +36,36 @@ def total_rewards(per_function: Any, weights: Any = None) -> Floats:
     return np.where(given.any(axis=1), total, np.nan)
 
 
-def tally_rewards(rewards: Any, group_size: int, *, sample_offset: int = 0) -> Tally:
-    """Tallies ``rewards`` (N,) in groups of ``group_size`` neighbours, before any filter drops a group.
+def tally_rewards(
+    rewards: Any,
+    group_size: int | None = None,
+    *,
+    group_ids: Any = None,
+    reward_range: RewardRange | None = None,
+    sample_offset: int = 0,
+) -> Tally:
+    """Tallies ``rewards`` (N,) in groups, before any filter drops a group.
 
-    None, NaN and infinities are counted as non-finite and left out; a group needs two finite rewards to have a
-    spread. The standard deviations divide by n - 1, as the trainers' do. A group whose standard deviation is at
-    most 1e-6 * max(1, |r|) counts as all equal.
+    Groups are ``group_size`` neighbours, or the equal ``group_ids`` (N,) where their sizes differ; all completions
+    of a group belong in one call. None, NaN and infinities are counted as non-finite and left out; a group needs
+    two finite rewards to have a spread. The standard deviations divide by n - 1, as the trainers' do. A group
+    whose standard deviation is at most 1e-6 * max(1, |r|) counts as all equal; ``reward_range`` tells whether
+    that is all right, all wrong or in between.
     """
-    if group_size < 1:
-        raise ValueError(f"group_size: expected 1 or more, got {group_size}")
     flat = floats(rewards).ravel()
     finite = np.isfinite(flat)
-    spread, equal = _spreads(flat, finite, group_size)
-    return Tally(
+    spread = spread_of(flat, group_of(flat.size, group_size, group_ids))
+    tally = Tally(
         counts={
             "reward.seen": int(finite.sum()),
-            "reward.groups": spread.size,
-            "reward.zero_std_groups": int(equal.sum()),
+            "reward.completions": flat.size,
+            "reward.all_groups": spread.members.size,
+            "reward.single_groups": int((spread.members == 1).sum()),
+            "reward.groups": int(spread.enough.sum()),
+            "reward.zero_std_groups": int(spread.equal.sum()),
             "nonfinite.rewards": int((~finite).sum()),
         },
-        sums={"reward.group_std": float(spread.sum())},
+        sums={"reward.group_std": float(spread.std[spread.enough].sum())},
         moments={"reward": Moments.of(flat[finite])},
         minima={"reward.min": _at(flat, np.where(finite, flat, np.inf).argmin(), sample_offset)}
         if finite.any()
@@ -59,39 +75,65 @@ def tally_rewards(rewards: Any, group_size: int, *, sample_offset: int = 0) -> T
         else {},
         firsts={} if finite.all() else {NONFINITE: _at(flat, finite.argmin(), sample_offset)},
     )
+    return tally + _sides(spread, reward_range)
 
 
-def tally_advantages(advantages: Any, *, sample_offset: int = 0) -> Tally:
-    """Tallies the largest |A| of ``advantages`` (B,) or (B, T); non-finite ones are left out."""
+def in_equal_group(rewards: Any, group_size: int | None = None, *, group_ids: Any = None) -> Flags:
+    """(N,) whether each completion's group has two or more finite rewards, all equal: nothing to learn from."""
+    flat = floats(rewards).ravel()
+    return _in_equal_group(flat, group_of(flat.size, group_size, group_ids))
+
+
+def tally_advantages(advantages: Any, *, equal: Any = None, mask: Any = None, sample_offset: int = 0) -> Tally:
+    """Tallies the largest |A| of ``advantages`` (B,) or (B, T) and how many are 0; non-finite ones are left out.
+
+    ``equal`` (B,) from `in_equal_group`: advantages there should be 0, but a float32 mean is off by one ulp and a
+    small epsilon makes that as large as 1. ``mask`` (B, T) hides padding.
+    """
     values = floats(advantages)
+    finite = np.isfinite(values)
+    if mask is not None:
+        finite &= flags(mask)
+    tally = Tally(
+        counts={"advantage.seen": int(finite.sum()), "advantage.zero": int((finite & (values == 0)).sum())},
+        maxima=_largest("reward.advantage_abs_max", values, finite, sample_offset),
+    )
+    if equal is None:
+        return tally
+    inside = finite & flags(equal).reshape(-1, *[1] * (values.ndim - 1))
+    return tally + Tally(
+        counts={"advantage.equal_group": int(inside.sum())},
+        maxima=_largest(ADVANTAGE_IN_EQUAL, values, inside, sample_offset),
+    )
+
+
+def _sides(spread: Spread, known: RewardRange | None) -> Tally:
+    """All-equal groups by where they lie in the range."""
+    if known is None or not known.known:
+        return Tally.absent((*SPLIT, "reward.range_low", "reward.range_high", "reward.range_given"), NO_RANGE)
+    level = spread.level[spread.equal]
+    right, wrong = known.at_top(level), known.at_bottom(level)
+    return Tally(
+        counts={
+            "reward.judged_groups": int(spread.enough.sum()),
+            "reward.all_right_groups": int(right.sum()),
+            "reward.all_wrong_groups": int((wrong & ~right).sum()),
+            "reward.all_equal_groups": int((~right & ~wrong).sum()),
+            "reward.range_given": int(known.given),
+            "reward.range_observed": int(not known.given),
+        },
+        minima={"reward.range_low": Extreme(value=known.low)},
+        maxima={"reward.range_high": Extreme(value=known.high)},
+    )
+
+
+def _largest(name: str, values: Floats, among: Flags, offset: int) -> dict[str, Extreme]:
+    if not among.any():
+        return {}
     flat = values.ravel()
-    finite = np.isfinite(flat)
-    largest = {}
-    if finite.any():
-        where = int(np.where(finite, np.abs(flat), -1.0).argmax())
-        sample, position = (
-            (where // values.shape[1], where % values.shape[1]) if values.ndim == 2 else (where, None)
-        )
-        largest["reward.advantage_abs_max"] = Extreme(
-            value=abs(float(flat[where])), sample=sample + sample_offset, position=position
-        )
-    return Tally(counts={"advantage.seen": int(finite.sum())}, maxima=largest)
-
-
-def _spreads(flat: Floats, finite: Flags, size: int) -> tuple[Floats, Flags]:
-    """Standard deviation of each group with two or more finite rewards, and whether it counts as all equal."""
-    groups = -(-flat.size // size)
-    shape, padding = (groups, size), (0, groups * size - flat.size)
-    rewards = np.pad(np.where(finite, flat, 0.0), padding).reshape(shape)
-    known = np.pad(finite, padding).reshape(shape)
-    enough = known.sum(axis=1) >= 2
-    rewards, known = rewards[enough], known[enough]
-    count = known.sum(axis=1)
-    with np.errstate(over="ignore", invalid="ignore"):
-        mean = (rewards / count[:, None]).sum(axis=1)  # a sum of huge rewards would overflow
-        apart = np.where(known, rewards - mean[:, None], 0.0)
-        std: Floats = np.sqrt(np.square(apart).sum(axis=1) / (count - 1))
-    return std, std <= EQUAL_WITHIN * np.maximum(1.0, np.abs(rewards).max(axis=1, initial=0.0))
+    where = int(np.where(among.ravel(), np.abs(flat), -1.0).argmax())
+    sample, position = divmod(where, values.shape[1]) if values.ndim == 2 else (where, None)
+    return {name: Extreme(value=abs(float(flat[where])), sample=sample + offset, position=position)}
 
 
 def _at(flat: Floats, row: np.intp, offset: int) -> Extreme:

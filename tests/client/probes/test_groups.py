@@ -10,7 +10,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlvitals.probes.groups import tally_advantages, tally_rewards, total_rewards
+from rlvitals.probes.groups import in_equal_group, tally_advantages, tally_rewards, total_rewards
+from rlvitals.probes.reward_range import RewardRange
 from rlvitals.probes.tally import Tally
 
 NAN, INF = math.nan, math.inf
@@ -99,7 +100,8 @@ def test_the_largest_advantage_is_named_and_non_finite_ones_are_left_out() -> No
 @pytest.mark.parametrize("advantages", [[], [NAN, INF]])
 def test_without_a_finite_advantage_the_largest_is_missing(advantages: list[float]) -> None:
     measured = tally_advantages(advantages).measured()
-    assert measured.missing == {"reward.advantage_abs_max": "no finite advantage in this step"}
+    names = ("reward.advantage_abs_max", "reward.advantages_all_zero", "reward.advantage_zero_share")
+    assert measured.missing == dict.fromkeys(names, "no finite advantage in this step")
     assert not measured.values
 
 
@@ -113,3 +115,116 @@ def test_the_bound_of_group_z_scores_is_attained_by_one_different_reward() -> No
 def test_a_group_size_of_0_is_refused() -> None:
     with pytest.raises(ValueError, match="group_size: expected 1 or more, got 0"):
         tally_rewards([1.0], 0)
+
+
+SIDES = ("reward.all_right_groups", "reward.all_wrong_groups", "reward.all_equal_groups")
+
+
+def sides(rewards: list[float], reward_range: RewardRange | None) -> tuple[float, ...]:
+    values = tally_rewards(rewards, 2, reward_range=reward_range).measured().values
+    return tuple(values[name] for name in SIDES)
+
+
+def test_equal_groups_are_told_apart_by_the_given_range() -> None:
+    rewards = [1, 1, 0, 0, 0.5, 0.5, 0, 1]
+    assert sides(rewards, RewardRange.of(0, 1)) == (0.25, 0.25, 0.25)
+    assert sides(rewards, RewardRange.of(-1, 2)) == (0.0, 0.0, 0.75)
+    assert sides([0.1 + 0.2] * 2, RewardRange.of(0, 0.3)) == (1.0, 0.0, 0.0)
+
+
+def test_without_a_given_range_the_one_that_the_run_has_shown_is_used_and_told() -> None:
+    seen = RewardRange().including([0.0, None, 2.0]).including([NAN, 1.0, INF])
+    measured = tally_rewards([2, 2, 1, 1], 2, reward_range=seen).measured()
+    assert tuple(measured.values[name] for name in SIDES) == (0.5, 0.0, 0.5)
+    told = ("reward.range_low", "reward.range_high", "reward.range_given")
+    assert tuple(measured.values[name] for name in told) == (0.0, 2.0, 0.0)
+    given = RewardRange.of(0, 1).including([5.0])
+    assert tally_rewards([1, 1], 2, reward_range=given).measured().values["reward.range_given"] == 1.0
+    assert (given.low, given.high) == (0.0, 1.0)
+
+
+@pytest.mark.parametrize("unknown", [None, RewardRange(), RewardRange().including([1.0, 1.0])])
+def test_while_no_range_is_known_the_sides_are_missing_and_not_all_wrong(unknown: RewardRange | None) -> None:
+    measured = tally_rewards([1.0, 1.0], 2, reward_range=unknown).measured()
+    assert all("range" in measured.missing[name] for name in SIDES)
+    assert measured.values["reward.zero_std_groups"] == 1.0
+
+
+@pytest.mark.parametrize("bounds", [(1, 0), (0, 0), (NAN, 1), (0, INF)])
+def test_a_range_that_is_none_is_refused(bounds: tuple[float, float]) -> None:
+    with pytest.raises(ValueError, match="the less one first"):
+        RewardRange.of(*bounds)
+
+
+def test_groups_of_one_completion_have_no_spread_and_say_so() -> None:
+    measured = tally_rewards([1.0, 0.0, 1.0], 1, reward_range=RewardRange.of(0, 1)).measured()
+    for name in ("reward.group_std", "reward.zero_std_groups", *SIDES):
+        assert measured.missing[name] == "every group holds one completion: a spread needs two or more"
+    assert (measured.values["reward.group_size"], measured.values["reward.single_groups"]) == (1.0, 1.0)
+
+
+def test_groups_of_unequal_sizes_in_any_order_are_told_by_their_ids() -> None:
+    rewards = [1.0, 0.0, 1.0, 3.0, 0.0, 7.0]
+    ids = ["b", "a", "b", "c", "a", "c"]
+    values = tally_rewards(rewards, group_ids=ids).measured().values
+    assert math.isclose(values["reward.group_std"], math.sqrt(8) / 3)
+    assert math.isclose(values["reward.zero_std_groups"], 2 / 3)
+    lone = tally_rewards([1.0, 2.0, 4.0], group_ids=torch.tensor([7, 5, 7])).measured().values
+    assert (lone["reward.group_size"], lone["reward.single_groups"]) == (1.5, 0.5)
+    assert math.isclose(lone["reward.group_std"], 3 / math.sqrt(2))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "match"),
+    [({}, "neither"), ({"group_size": 2, "group_ids": [1, 1]}, "both"), ({"group_ids": [1]}, "each of 2")],
+)
+def test_groups_are_given_in_one_way(arguments: dict[str, object], match: str) -> None:
+    with pytest.raises(ValueError, match=match):
+        tally_rewards([1.0, 2.0], **arguments)  # type: ignore[arg-type]
+
+
+REWARDS = st.lists(st.sampled_from([0.0, 0.5, 1.0, None, NAN, INF]), min_size=1, max_size=16)
+
+
+@given(REWARDS, st.integers(1, 5))
+def test_neighbours_and_ids_of_neighbours_are_the_same_groups(rewards: list[float | None], size: int) -> None:
+    ids = [place // size for place in range(len(rewards))]
+    for known in (None, RewardRange.of(0, 1)):
+        by_size = tally_rewards(rewards, size, reward_range=known)
+        by_id = tally_rewards(rewards, group_ids=ids, reward_range=known)
+        assert repr(by_size) == repr(by_id)
+
+
+@given(st.lists(st.sampled_from([0.0, 1.0, -2.0, NAN, INF, -INF]), max_size=12), st.integers(0, 12))
+def test_advantages_of_any_split_add_up(values: list[float], cut: int) -> None:
+    equal = [place % 3 == 0 for place in range(len(values))]
+    whole = tally_advantages(values, equal=equal)
+    parts = tally_advantages(values[cut:], equal=equal[cut:], sample_offset=min(cut, len(values)))
+    assert parts + tally_advantages(values[:cut], equal=equal[:cut]) == whole
+
+
+def test_all_zero_is_said_of_finite_advantages_only() -> None:
+    values = tally_advantages([0.0, -0.0, NAN]).measured().values
+    assert (values["reward.advantages_all_zero"], values["reward.advantage_zero_share"]) == (1.0, 1.0)
+    values = tally_advantages([0.0, 1e-30]).measured().values
+    assert (values["reward.advantages_all_zero"], values["reward.advantage_zero_share"]) == (0.0, 0.5)
+
+
+def test_padding_is_hidden_and_not_multiplied_away() -> None:
+    advantages, mask = torch.tensor([[1.0, NAN], [2.0, 9.0]]), torch.tensor([[1, 0], [1, 0]])
+    measured = tally_advantages(advantages, mask=mask).measured()
+    assert measured.values["reward.advantage_abs_max"] == 2.0
+    assert tally_advantages(advantages, mask=torch.zeros(2, 2)).measured().values == {}
+
+
+def test_the_float32_trap_of_a_tiny_epsilon_is_seen_inside_all_equal_groups() -> None:
+    rewards = torch.full((7,), 0.7)  # the float32 mean of seven of these is one ulp off
+    advantages = (rewards - rewards.mean()) / (rewards.std() + 1e-9)
+    assert advantages.abs().max() > 0.1
+    mixed = torch.cat([advantages, torch.tensor([5.0, -5.0, 0, 0, 0, 0, 0])])
+    equal = in_equal_group([*rewards.tolist(), 1, 0, 0, 0, 0, 0, 0], 7)
+    measured = tally_advantages(mixed, equal=equal).measured()
+    assert measured.values["reward.advantage_equal_group_max"] == advantages.abs().max().item()
+    assert measured.values["reward.advantage_abs_max"] == 5.0
+    none = tally_advantages([1.0, -1.0], equal=[False, False]).measured()
+    assert "all equal" in none.missing["reward.advantage_equal_group_max"]

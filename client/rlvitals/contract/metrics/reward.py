@@ -4,6 +4,15 @@ from __future__ import annotations
 
 from rlvitals.contract.metrics.metric import Merge, Metric, Worse
 
+_REWARDS = "(N,) rewards"
+_GROUPS = "(N,) rewards in groups of neighbours or of equal group ids"
+_ADVANTAGES = "(B,) or (B, T) advantages"
+_NO_REWARD = "missing without a finite reward; None, NaN and infinities are left out and counted apart"
+_NO_GROUP = "missing without a group of two finite rewards, and says so where every group holds one completion"
+_NO_RANGE = "missing while no range was given and the run has shown no two different rewards"
+_NO_ADVANTAGE = "missing without a finite advantage; non-finite ones are left out and counted apart"
+_PAPER = "GRPO (Shao et al. 2024); the trainers' own logs agree"
+
 REWARD: tuple[Metric, ...] = (
     Metric(
         name="reward.mean",
@@ -11,8 +20,10 @@ REWARD: tuple[Metric, ...] = (
         merge=Merge.TALLY,
         worse=Worse.DOWN,
         meaning="Mean of the finite rewards.",
-        formula="sum / count",
-        shape="(N,) rewards",
+        formula="sum r / n",
+        shape=_REWARDS,
+        edge=_NO_REWARD,
+        source="every trainer's log",
     ),
     Metric(
         name="reward.std",
@@ -20,8 +31,10 @@ REWARD: tuple[Metric, ...] = (
         merge=Merge.TALLY,
         worse=Worse.NEITHER,
         meaning="Standard deviation of the finite rewards over the batch.",
-        formula="moments",
-        shape="(N,) rewards",
+        formula="sqrt(sum (r - mean)^2 / (n - 1)), merged by Chan's update",
+        shape=_REWARDS,
+        edge="missing for fewer than two finite rewards",
+        source="Chan, Golub and LeVeque (1979)",
     ),
     Metric(
         name="reward.min",
@@ -29,8 +42,9 @@ REWARD: tuple[Metric, ...] = (
         merge=Merge.MIN,
         worse=Worse.NEITHER,
         meaning="Least finite reward.",
-        formula="min",
-        shape="(N,) rewards",
+        formula="min r, with its sample",
+        shape=_REWARDS,
+        edge=_NO_REWARD,
     ),
     Metric(
         name="reward.max",
@@ -38,8 +52,9 @@ REWARD: tuple[Metric, ...] = (
         merge=Merge.MAX,
         worse=Worse.NEITHER,
         meaning="Greatest finite reward.",
-        formula="max",
-        shape="(N,) rewards",
+        formula="max r, with its sample",
+        shape=_REWARDS,
+        edge=_NO_REWARD,
     ),
     Metric(
         name="reward.group_std",
@@ -47,8 +62,10 @@ REWARD: tuple[Metric, ...] = (
         merge=Merge.TALLY,
         worse=Worse.DOWN,
         meaning="Mean standard deviation within groups of two or more.",
-        formula="signals 1.6",
-        shape="(N,) rewards",
+        formula="mean over groups of sqrt(sum (r - group mean)^2 / (n - 1))",
+        shape=_GROUPS,
+        edge=_NO_GROUP,
+        source=_PAPER,
     ),
     Metric(
         name="reward.zero_std_groups",
@@ -56,8 +73,92 @@ REWARD: tuple[Metric, ...] = (
         merge=Merge.TALLY,
         worse=Worse.UP,
         meaning="Share of groups of two or more in which all rewards are equal: no advantage, no gradient.",
-        formula="signals 1.6",
-        shape="(N,) rewards",
+        formula="groups with std <= 1e-6 * max(1, max |r|) / groups, before any filter drops one",
+        shape=_GROUPS,
+        edge=_NO_GROUP,
+        source="TRL frac_reward_zero_std (isclose), slime zero_std (exact equality)",
+    ),
+    Metric(
+        name="reward.all_right_groups",
+        unit="1",
+        merge=Merge.TALLY,
+        worse=Worse.UP,
+        meaning="Share of groups in which every answer got the greatest possible reward: too easy to learn from.",
+        formula="all-equal groups at the top of the reward range, within 1e-6 / groups",
+        shape=_GROUPS,
+        edge=f"{_NO_GROUP}; {_NO_RANGE}",
+        source="DAPO (Yu et al. 2025): accuracy 1 gives no gradient",
+    ),
+    Metric(
+        name="reward.all_wrong_groups",
+        unit="1",
+        merge=Merge.TALLY,
+        worse=Worse.UP,
+        meaning="Share of groups in which every answer got the least possible reward: too hard, or a wrong check.",
+        formula="all-equal groups at the bottom of the reward range, within 1e-6 / groups",
+        shape=_GROUPS,
+        edge=f"{_NO_GROUP}; {_NO_RANGE}",
+        source="DAPO (Yu et al. 2025): accuracy 0 gives no gradient",
+    ),
+    Metric(
+        name="reward.all_equal_groups",
+        unit="1",
+        merge=Merge.TALLY,
+        worse=Worse.UP,
+        meaning="Share of groups whose rewards are all equal, neither the greatest nor the least possible.",
+        formula="zero_std_groups - all_right_groups - all_wrong_groups",
+        shape=_GROUPS,
+        edge=f"{_NO_GROUP}; {_NO_RANGE}",
+    ),
+    Metric(
+        name="reward.range_low",
+        unit="1",
+        merge=Merge.MIN,
+        worse=Worse.NEITHER,
+        meaning="The reward that counts as all wrong.",
+        formula="as given, or the least that the run has shown so far",
+        shape=_REWARDS,
+        edge=_NO_RANGE,
+    ),
+    Metric(
+        name="reward.range_high",
+        unit="1",
+        merge=Merge.MAX,
+        worse=Worse.NEITHER,
+        meaning="The reward that counts as all right.",
+        formula="as given, or the greatest that the run has shown so far",
+        shape=_REWARDS,
+        edge=_NO_RANGE,
+    ),
+    Metric(
+        name="reward.range_given",
+        unit="1",
+        merge=Merge.MIN,
+        worse=Worse.NEITHER,
+        meaning="1 where the reward range was given, 0 where it is the least and greatest that the run has shown.",
+        formula="as configured",
+        shape=_REWARDS,
+        edge=_NO_RANGE,
+    ),
+    Metric(
+        name="reward.group_size",
+        unit="{completion}",
+        merge=Merge.TALLY,
+        worse=Worse.NEITHER,
+        meaning="Mean number of completions in a group.",
+        formula="completions / groups",
+        shape=_GROUPS,
+        edge="missing without completions",
+    ),
+    Metric(
+        name="reward.single_groups",
+        unit="1",
+        merge=Merge.TALLY,
+        worse=Worse.UP,
+        meaning="Share of groups of one completion: nothing to compare it with, so no advantage.",
+        formula="groups of size 1 / groups",
+        shape=_GROUPS,
+        edge="missing without completions",
     ),
     Metric(
         name="reward.advantage_abs_max",
@@ -65,7 +166,57 @@ REWARD: tuple[Metric, ...] = (
         merge=Merge.MAX,
         worse=Worse.UP,
         meaning="Largest |advantage|; group z-scores cannot exceed (G-1)/sqrt(G).",
-        formula="signals 1.6",
-        shape="(N,) rewards",
+        formula="max |A|, with sample and position",
+        shape=_ADVANTAGES,
+        edge=_NO_ADVANTAGE,
+        source="the bound: one different reward among G; NVIDIA-NeMo/RL#4158 saw -2075",
+    ),
+    Metric(
+        name="reward.advantage_equal_group_max",
+        unit="1",
+        merge=Merge.MAX,
+        worse=Worse.UP,
+        meaning=(
+            "Largest |advantage| inside groups whose rewards are all equal. It should be 0, but a float32 mean is "
+            "off by one ulp, which an epsilon of 1e-9 blows up to almost 1."
+        ),
+        formula="max |A| over completions of all-equal groups",
+        shape=f"{_ADVANTAGES}; (B,) whether the group is all equal",
+        edge="missing without an all-equal group",
+        source="OpenRLHF group_norm (epsilon 1e-9), verl (1e-6), TRL (1e-4)",
+    ),
+    Metric(
+        name="reward.advantages_all_zero",
+        unit="1",
+        merge=Merge.MIN,
+        worse=Worse.UP,
+        meaning="1 where every finite advantage of the step is exactly 0: rewards give no gradient.",
+        formula="1 if count(A = 0) = count(A) else 0",
+        shape=_ADVANTAGES,
+        edge=_NO_ADVANTAGE,
+    ),
+    Metric(
+        name="reward.advantage_zero_share",
+        unit="1",
+        merge=Merge.TALLY,
+        worse=Worse.UP,
+        meaning="Share of advantages that are exactly 0.",
+        formula="count(A = 0) / count(A)",
+        shape=_ADVANTAGES,
+        edge=_NO_ADVANTAGE,
+    ),
+    Metric(
+        name="reward.components_constant",
+        unit="{function}",
+        merge=Merge.TALLY,
+        worse=Worse.UP,
+        meaning=(
+            "Reward functions that gave every answer the same value, named; each one's mean, std and "
+            "variance_share are under rewards/<function>/."
+        ),
+        formula="functions with std <= 1e-6 * max(1, |mean|); variance_share = Cov(w r, total) / Var(total)",
+        shape="(N, F) rewards by function, (F,) weights",
+        edge="missing where no function gave two finite values; a function is left out of rows where it gave None",
+        source="shares by covariance add up to 1",
     ),
 )

@@ -25,7 +25,8 @@ class Family:
     ``counts``: metric → the counts that add up to it; ``extremes``: metric → ("maxima" or "minima", the count that
     says that its probe ran, why it is missing); ``top_ids``: metric → (the count that says that its probe ran, why
     it is missing at count 0); ``witnesses``: metric → the key in ``maxima`` that shows where; ``histograms``:
-    metric → the sketch that is drawn with it. ``findings`` yields what the tables cannot say.
+    metric → the sketch that is drawn with it. ``findings`` yields what the tables cannot say, ``places``
+    where it was seen.
     """
 
     quotients: Mapping[str, tuple[str, str, float, str]] = field(default_factory=dict)
@@ -35,6 +36,7 @@ class Family:
     witnesses: Mapping[str, str] = field(default_factory=dict)
     histograms: Mapping[str, str] = field(default_factory=dict)
     findings: Callable[[Tally], Iterator[Finding]] | None = None
+    places: Callable[[Tally], Iterator[tuple[str, Extreme]]] | None = None
 
     def all_findings(self, tally: Tally) -> Iterator[Finding]:
         """Every metric of the family that the tally can answer for."""
@@ -54,6 +56,8 @@ class Family:
         for name, key in self.witnesses.items():
             if key in tally.maxima:
                 yield name, tally.maxima[key]
+        if self.places is not None:
+            yield from self.places(tally)
 
 
 def _quotients(table: Mapping[str, tuple[str, str, float, str]], tally: Tally) -> Iterator[Finding]:
