@@ -1,0 +1,150 @@
+"""One log, whatever it is: sniffed by its first bytes, read as a stream."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import itertools
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from rlvitals.formats import csv_rows, json_rows, sqlite_rows, tfevents, wandb_offline
+from rlvitals.formats.console import Console
+from rlvitals.formats.row import BadLine, Reader, Row
+
+SNIFFED = 1 << 16
+DOCUMENT_MAX = 1 << 29
+LINE_MAX = 1 << 20
+_DOCUMENT = re.compile(r"\s*(?:\{\s*\"|\[\s*\{\s*\")")
+_HEADER = re.compile(r"[^{}:\[\]=]+")
+
+
+class Format(str, Enum):
+    """Kinds of logs."""
+
+    CONSOLE = "console"
+    JSON_LINES = "JSON lines"
+    JSON = "JSON document"
+    CSV = "CSV"
+    TFEVENTS = "TensorBoard events"
+    WANDB = "W&B offline"
+    SQLITE = "SQLite tracker"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Log:
+    """A file with its format. ``rows`` reads it as a stream, in bounded memory but for a JSON document."""
+
+    path: Path
+    format: Format
+
+    @classmethod
+    def of(cls, path: Path, form: Format | None = None) -> Log:
+        """Sniffs the format unless it is given. Raises OSError where the file can't be read."""
+        return cls(path=path, format=form or sniff(path))
+
+    def rows(
+        self, run: str | None = None, seen: Callable[[int], object] = lambda _: None
+    ) -> Iterator[Row | BadLine]:
+        """What is logged, in order; ``seen`` is told the bytes read, ``run`` chooses among a tracker's runs.
+
+        Raises ValueError where the file is not of its format.
+        """
+        if self.format is Format.SQLITE:
+            yield from sqlite_rows.rows(self.path, run)
+            return
+        with _opened(self.path) as file:
+            if self.format is Format.TFEVENTS:
+                yield from tfevents.rows(file)
+            elif self.format is Format.WANDB:
+                yield from wandb_offline.rows(file)
+            elif self.format is Format.JSON:
+                yield from json_rows.document(_whole(file))
+            elif self.format is Format.CSV:
+                yield from csv_rows.rows(text for _, text in lines(file, seen))
+            else:
+                yield from _by_line(
+                    file, seen, Console() if self.format is Format.CONSOLE else json_rows.JsonLines()
+                )
+
+
+def lines(file: BinaryIO, seen: Callable[[int], object] = lambda _: None) -> Iterator[tuple[int, str]]:
+    """(number, text) of each line; bytes that are no UTF-8 are spelt out, a line beyond the bound is cut."""
+    read = 0
+    for number in itertools.count(1):
+        raw = file.readline(LINE_MAX + 1)
+        if not raw:
+            return
+        read += len(raw)
+        while len(raw) > LINE_MAX and not raw.endswith(b"\n"):
+            more = file.readline(LINE_MAX)
+            read += len(more)
+            if not more or more.endswith(b"\n"):
+                break
+        if number % 1000 == 0:
+            seen(read)
+        yield number, raw.decode("utf-8", "backslashreplace")
+
+
+def sniff(path: Path) -> Format:
+    """What kind of log this is, by its first 64 KiB."""
+    with _opened(path) as file:
+        head = file.read(SNIFFED)
+    if head.startswith(wandb_offline.MAGIC):
+        return Format.WANDB
+    if head.startswith(sqlite_rows.MAGIC):
+        return Format.SQLITE
+    if "tfevents" in path.name or _is_events(head):
+        return Format.TFEVENTS
+    return _text_format(head.decode("utf-8", "replace").lstrip("\ufeff"))
+
+
+def _text_format(head: str) -> Format:
+    begun = [line for line in head.splitlines()[:50] if line.strip()]
+    if not begun:
+        return Format.CONSOLE
+    first = begun[0].strip()
+    if first.startswith("{") and _is_object(first):
+        return Format.JSON_LINES
+    if _DOCUMENT.match(head):
+        return Format.JSON
+    header, below = (line.count(",") for line in (*begun, "")[:2])
+    return Format.CSV if header and below == header and _HEADER.fullmatch(first) else Format.CONSOLE
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _is_events(head: bytes) -> bool:
+    return len(head) > 24 and head[8:12] != b"" and head[12:13] == b"\x09" and b"brain.Event" in head[:64]
+
+
+def _opened(path: Path) -> BinaryIO:
+    file = path.open("rb")
+    if file.read(2) == b"\x1f\x8b":
+        file.close()
+        return cast("BinaryIO", io.BufferedReader(gzip.GzipFile(path)))
+    file.seek(0)
+    return file
+
+
+def _whole(file: BinaryIO) -> str:
+    data = file.read(DOCUMENT_MAX + 1)
+    if len(data) > DOCUMENT_MAX:
+        raise ValueError(f"a document of at most {DOCUMENT_MAX >> 20} MiB was expected; write JSON lines instead")
+    return data.decode("utf-8", "replace")
+
+
+def _by_line(file: BinaryIO, seen: Callable[[int], object], reader: Reader) -> Iterator[Row | BadLine]:
+    for number, text in lines(file, seen):
+        yield from reader.read(number, text)
+    yield from reader.end()

@@ -1,0 +1,32 @@
+"""Numbers as trainers print them: ``nan``, ``-inf``, ``np.float64(2.5)``, ``tensor(0.5, device='cuda:0')``."""
+
+from __future__ import annotations
+
+import math
+import re
+
+_PLAIN = r"[-+]?(?:\d[\d_]*\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|nan|inf(?:inity)?)"
+_WRAPPED = re.compile(rf"(?:(?:np|numpy|torch)\.\w+|tensor)\(\s*({_PLAIN})\s*(?:,[^()]*)?\)", re.IGNORECASE)
+_THOUSANDS = re.compile(r"[-+]?\d{1,3}(?:,\d{3})+(?:\.\d+)?")
+_WORDS = {"true": 1.0, "false": 0.0}
+NOTHING = frozenset({"none", "null", "n/a", "-", ""})
+
+
+def number(text: str) -> float | None:
+    """The number that ``text`` is, or None. Thousands may be set off by commas; booleans are 1 and 0."""
+    stripped = text.strip()
+    try:
+        return float(stripped)
+    except ValueError:
+        pass
+    found = _WRAPPED.fullmatch(stripped)
+    if found is not None:
+        return float(found[1])
+    if _THOUSANDS.fullmatch(stripped):
+        return float(stripped.replace(",", ""))
+    return _WORDS.get(stripped.lower())
+
+
+def whole(value: float | None) -> int | None:
+    """A step number, or None where it is none."""
+    return int(value) if value is not None and math.isfinite(value) and value >= 0 else None

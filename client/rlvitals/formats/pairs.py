@@ -1,0 +1,42 @@
+"""Records that are pairs in a line: verl's ``step:7 - loss:0.5`` and Megatron's ``lm loss: 1E+00 |``."""
+
+from __future__ import annotations
+
+import re
+
+from rlvitals.formats.numbers import NOTHING, number
+
+VERL = re.compile(r"(?:^|[\s|])step:(\d+) - (?=\S)")
+MEGATRON = re.compile(r"(?:^|\s)iteration\s+(\d+)\s*/\s*\d+\s*\|")
+SEPARATOR = " - "
+
+Pairs = tuple[dict[str, float], tuple[str, ...], tuple[str, ...]]
+"""Numbers by name, names of what was printed as None, pairs that could not be read."""
+
+
+def verl(body: str) -> Pairs:
+    """``name:value - name:value``; a name may hold colons, so the last one counts."""
+    return _read(re.split(r"\s+-\s+(?=[^\s:]+[^:]*:)", body.strip()))
+
+
+def megatron(body: str) -> Pairs:
+    """``name: value | name: value |``; what is no number (a time) is left out."""
+    values, missing, _ = _read([part for part in body.split("|") if part.strip()])
+    return values, missing, ()
+
+
+def _read(parts: list[str]) -> Pairs:
+    values: dict[str, float] = {}
+    missing: list[str] = []
+    unread: list[str] = []
+    for part in parts:
+        name, colon, text = part.rpartition(":")
+        name, text = name.strip(), text.strip()
+        value = number(text) if colon else None
+        if value is not None and name:
+            values[name] = value
+        elif text.lower() in NOTHING and name and text:
+            missing.append(name)
+        else:
+            unread.append(part.strip())
+    return values, tuple(missing), tuple(unread)
