@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from rlvitals.contract.report import Extreme
-from rlvitals.probes.arrays import Flags, Whole, flags, whole
+from rlvitals.probes.arrays import Flags, Whole, whole
+from rlvitals.probes.chosen import chosen_mask, within
 from rlvitals.probes.id_sums import IdSums
 from rlvitals.probes.scan import RowCounts, code_rows, scan
 from rlvitals.probes.tally import Tally
@@ -52,7 +53,7 @@ def pack(completions: Sequence[Sequence[int]]) -> tuple[Whole, Whole]:
     lengths = np.fromiter(map(len, completions), np.int64, len(completions))
     ids = np.zeros((lengths.size, int(lengths.max(initial=0))), np.int64)
     every: Iterable[int] = chain.from_iterable(completions)
-    ids[_within(lengths, ids.shape[1])] = np.fromiter(every, np.int64, int(lengths.sum()))
+    ids[within(lengths, ids.shape[1])] = np.fromiter(every, np.int64, int(lengths.sum()))
     return ids, lengths
 
 
@@ -63,7 +64,7 @@ def tally_text(table: TokenTable, ids: Any, chosen: Any, *, sample_offset: int =
     of them. ``sample_offset`` is added to rows.
     """
     numbers = whole(ids)
-    mask = _mask(chosen, numbers.shape)
+    mask = chosen_mask(chosen, numbers.shape)
     slots = table.slots(numbers)
     utf8 = scan(table.maps, code_rows(table.map_of, slots, mask))
     ids_seen = IdSums.count(
@@ -117,22 +118,6 @@ def tally_found(
 def _at(place: tuple[int, int, int], value: float, offset: int) -> Extreme:
     row, position, token_id = place
     return Extreme(value=value, token_id=token_id, position=position, sample=row + offset)
-
-
-def _mask(chosen: Any, shape: tuple[int, ...]) -> Flags | None:
-    """Which tokens the policy chose; None where it chose them all."""
-    if np.ndim(chosen) == 1:
-        lengths = whole(chosen)
-        return None if (lengths >= shape[1]).all() else _within(lengths, shape[1])
-    mask = flags(chosen)
-    if mask.shape != shape:
-        raise ValueError(f"chosen: expected lengths ({shape[0]},) or a mask {shape}, got {mask.shape}")
-    return None if mask.all() else mask
-
-
-def _within(lengths: Whole, width: int) -> Flags:
-    within: Flags = np.arange(width) < lengths[:, None]
-    return within
 
 
 def _bound(table: TokenTable, ids: Whole, slots: Whole) -> int | None:

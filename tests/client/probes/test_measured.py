@@ -10,16 +10,20 @@ import torch
 
 from rlvitals.contract.metrics import BY_NAME, METRICS, Family
 from rlvitals.probes import kl, ratios
+from rlvitals.probes.components import tally_components
+from rlvitals.probes.finish import FAMILIES
 from rlvitals.probes.finish.policy import OPTIONAL
 from rlvitals.probes.gradients import tally_gradient_norm, tally_loss_tokens, tally_policy_pull
 from rlvitals.probes.groups import tally_advantages, tally_rewards
 from rlvitals.probes.lengths import tally_lengths
 from rlvitals.probes.measured import Measured
 from rlvitals.probes.nonfinite import tally_nonfinite
+from rlvitals.probes.reward_range import RewardRange
 from rlvitals.probes.tally import Tally
 from rlvitals.probes.text import pack, tally_text
 from rlvitals.probes.tokens import TokenTable
 from tests.client.probes.test_tokens import byte_fallback
+from tests.client.probes.written import everything_written
 
 # what the probes answer for; the others of these families are read from the trainer
 OURS = (Family.TEXT, Family.LENGTH, Family.REWARD, Family.KL, Family.RATIO, Family.NUMERICS)
@@ -41,10 +45,12 @@ def everything(mask_value: int) -> Measured:
             tally_nonfinite(loss=1.0, logp=logp, ref=ref, old=ref, advantages=advantages, mask=mask),
             tally_gradient_norm(1.0),
             tally_loss_tokens(mask),
-            tally_rewards([1.0, 2.0, 3.0, 3.0], 2),
-            tally_advantages(advantages),
+            tally_rewards([1.0, 2.0, 3.0, 3.0], 2, reward_range=RewardRange.of(0, 3)),
+            tally_components([[1.0], [2.0]], ["right"]),
+            tally_advantages(advantages, equal=[True, True, False, False]),
             tally_lengths([3, 4], [1, 2], {2}, 4),
             tally_text(TokenTable.from_tokenizer(byte_fallback(), 300), ids_text, lengths * mask_value)[0],
+            everything_written(mask_value),
         ],
         Tally.zero(),
     )
@@ -65,7 +71,8 @@ def test_every_metric_of_the_probes_is_measured_or_missing_and_never_both(mask_v
 def test_no_name_is_invented(mask_value: int) -> None:
     measured = everything(mask_value)
     for names in (measured.values, measured.missing, measured.extremes, measured.histograms):
-        assert set(names) <= set(BY_NAME)
+        ours = {name for name in names if not name.startswith("rewards/")}  # the user's own reward functions
+        assert ours <= set(BY_NAME)
 
 
 def test_the_lists_of_names_are_registered() -> None:
@@ -74,8 +81,9 @@ def test_the_lists_of_names_are_registered() -> None:
 
 def test_extremes_carry_the_value_of_their_metric() -> None:
     measured = everything(1)
+    witnessed = {name for family in FAMILIES for name in family.witnesses} | {"text.never_trained_rate"}
     for name, extreme in measured.extremes.items():
-        if name not in ("text.invalid_utf8_count", "text.never_trained_rate"):
+        if name not in witnessed:
             assert extreme.value == measured.values[name]
 
 

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from rlvitals.contract.metrics.metric import Merge, Metric, Worse
+from rlvitals.contract.metrics.writing import IDS, NO_COMPLETION, NO_TOKEN, WRITING
+
+NO_BYTES = "Missing for a tokenizer without byte pieces and for one whose own decode the table did not reproduce."
+UNICODE = "Unicode 15, section 3.9 (maximal subparts), as Python's errors='replace' counts"
 
 TEXT: tuple[Metric, ...] = (
     Metric(
@@ -14,7 +18,10 @@ TEXT: tuple[Metric, ...] = (
             "Ill-formed UTF-8 subparts in the byte stream of the ids; a character cut by the length limit is none."
         ),
         formula="UTF-8 automaton over token bytes",
-        shape="(B, T) token ids",
+        shape=IDS,
+        edge="A special, unassigned or out-of-range id inside a character is an error; a tool's token is a cut. "
+        + NO_BYTES,
+        source=UNICODE,
     ),
     Metric(
         name="text.invalid_utf8_per_1k",
@@ -23,7 +30,9 @@ TEXT: tuple[Metric, ...] = (
         worse=Worse.UP,
         meaning="Ill-formed UTF-8 subparts per 1,000 tokens; exactly 0 on healthy text.",
         formula="1000 * errors / N",
-        shape="(B, T) token ids",
+        shape=IDS,
+        edge=f"{NO_TOKEN} {NO_BYTES}",
+        source=UNICODE,
     ),
     Metric(
         name="text.invalid_utf8_completions",
@@ -32,7 +41,9 @@ TEXT: tuple[Metric, ...] = (
         worse=Worse.UP,
         meaning="Share of completions with ill-formed UTF-8.",
         formula="completions with errors / completions",
-        shape="(B, T) token ids",
+        shape=IDS,
+        edge=f"{NO_COMPLETION} {NO_BYTES}",
+        source=UNICODE,
     ),
     Metric(
         name="text.replacement_char_count",
@@ -43,7 +54,9 @@ TEXT: tuple[Metric, ...] = (
             "U+FFFD by the canonical count (one per maximal ill-formed subpart) plus those that the model wrote."
         ),
         formula="errors + literals",
-        shape="(B, T) token ids",
+        shape=IDS,
+        edge="A character cut at the end is not counted. " + NO_BYTES,
+        source=UNICODE,
     ),
     Metric(
         name="text.literal_replacement_per_1k",
@@ -52,7 +65,9 @@ TEXT: tuple[Metric, ...] = (
         worse=Worse.UP,
         meaning="Well-formed U+FFFD characters that the model itself wrote, per 1,000 tokens.",
         formula="1000 * literals / N",
-        shape="(B, T) token ids",
+        shape=IDS,
+        edge=f"Counted also where it is spelt across tokens. {NO_TOKEN} {NO_BYTES}",
+        source=UNICODE,
     ),
     Metric(
         name="text.cut_char_completions",
@@ -61,7 +76,8 @@ TEXT: tuple[Metric, ...] = (
         worse=Worse.NEITHER,
         meaning="Share of completions that end inside a character, as a length limit does; benign.",
         formula="tails / completions",
-        shape="(B, T) token ids",
+        shape=IDS,
+        edge=f"Also where a tool's token follows. {NO_COMPLETION} {NO_BYTES}",
     ),
     Metric(
         name="text.never_trained_rate",
@@ -70,7 +86,8 @@ TEXT: tuple[Metric, ...] = (
         worse=Worse.UP,
         meaning="Share of ids that no training ever touched: without a token, out of range, or reserved.",
         formula="(unassigned + out of range + reserved) / N",
-        shape="(B, T) token ids",
+        shape=IDS,
+        edge="0 by construction where the sampler masks such ids. " + NO_TOKEN,
     ),
     Metric(
         name="text.out_of_range_count",
@@ -79,7 +96,8 @@ TEXT: tuple[Metric, ...] = (
         worse=Worse.UP,
         meaning="Ids below 0 or beyond the embedding rows.",
         formula="count",
-        shape="(B, T) token ids",
+        shape=IDS,
+        edge="Without the embedding's rows only ids up to the tokenizer's largest are in range.",
     ),
     Metric(
         name="text.byte_piece_ratio",
@@ -89,8 +107,9 @@ TEXT: tuple[Metric, ...] = (
         meaning=(
             "Share of tokens that are bytes or fragments of characters; high in healthy emoji and rare scripts."
         ),
-        formula="classes byte_high, fragment / N",
-        shape="(B, T) token ids",
+        formula="(high bytes + fragments) / N",
+        shape=IDS,
+        edge=f"{NO_TOKEN} Missing for a tokenizer without byte pieces.",
     ),
     Metric(
         name="text.byte_fallback_ratio",
@@ -100,8 +119,10 @@ TEXT: tuple[Metric, ...] = (
         meaning=(
             "The popular name: explicit high-byte tokens where the tokenizer has byte fallback, else fragments."
         ),
-        formula="per tokenizer family",
-        shape="(B, T) token ids",
+        formula="high bytes / N with byte fallback, fragments / N in byte-level vocabularies",
+        shape=IDS,
+        edge=f"Compare with its own baseline only. {NO_TOKEN} Missing for a tokenizer without byte pieces.",
+        source="popular articles; what it should mean per family is this project's",
     ),
     Metric(
         name="text.top_id_share",
@@ -110,7 +131,8 @@ TEXT: tuple[Metric, ...] = (
         worse=Worse.UP,
         meaning="Share of the most frequent id among all sampled tokens.",
         formula="max count / N",
-        shape="(B, T) token ids",
+        shape=IDS,
+        edge="Exact in one process; a lower bound where more than 4,096 ids cross the wire. " + NO_TOKEN,
     ),
     Metric(
         name="text.id0_share",
@@ -119,6 +141,8 @@ TEXT: tuple[Metric, ...] = (
         worse=Worse.UP,
         meaning='Share of id 0; "!!!!" after NaN logits is id 0.',
         formula="count(id 0) / N",
-        shape="(B, T) token ids",
+        shape=IDS,
+        edge=NO_TOKEN,
     ),
+    *WRITING,
 )

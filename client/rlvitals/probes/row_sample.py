@@ -1,0 +1,60 @@
+"""Which completions the costlier text signals look at, decided by a completion's number in the step alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from rlvitals.probes import arguments
+from rlvitals.probes.arrays import Whole
+
+TOKENS = 1 << 17
+LEAST_COMPLETIONS = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowSample:
+    """About ``share`` of the step's completions, drawn by a hash of ``seed`` and of each one's number.
+
+    Micro-batches, workers and ranks therefore look at the same completions however the step is cut, as long as
+    they agree on seed and share. No random state is read or written. Give another seed at each step (its number
+    will do) where the order of the completions repeats.
+    """
+
+    seed: int = 20210823
+    share: float = 1.0
+
+    def __post_init__(self) -> None:
+        arguments.check_at_least("share", self.share, 0.0)
+
+    @classmethod
+    def of_step(cls, completions: int, tokens: int, *, seed: int = 20210823) -> RowSample:
+        """For a step of that many completions and tokens, all parts together.
+
+        As many completions as hold about ``TOKENS`` tokens, but no fewer than ``LEAST_COMPLETIONS`` on average.
+        """
+        enough = max(TOKENS / max(tokens, 1), LEAST_COMPLETIONS / max(completions, 1))
+        return cls(seed=seed, share=min(1.0, enough))
+
+    def rows(self, count: int, sample_offset: int = 0) -> Whole:
+        """The rows to look at of a part of ``count`` completions whose first is number ``sample_offset``."""
+        if self.share >= 1.0:
+            return np.arange(count)
+        numbers = np.arange(count, dtype=np.uint64) + np.uint64(sample_offset % _WORD)
+        drawn = _mixed(numbers + np.uint64(self.seed * 0x9E3779B97F4A7C15 % _WORD))
+        return np.flatnonzero((drawn >> np.uint64(11)).astype(np.float64) < self.share * 2.0**53)
+
+
+_WORD = 1 << 64
+
+Words = npt.NDArray[np.uint64]
+
+
+def _mixed(numbers: Words) -> Words:
+    """SplitMix64's finaliser (Steele, Lea and Flood 2014), which wraps around by design."""
+    numbers = (numbers ^ (numbers >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    numbers = (numbers ^ (numbers >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    mixed: Words = numbers ^ (numbers >> np.uint64(31))
+    return mixed

@@ -1,0 +1,80 @@
+"""The text that ids spell, put together from the tokens' own bytes for the few completions that are read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from rlvitals.probes.arrays import Flags, Whole
+from rlvitals.probes.chosen import positions_in
+from rlvitals.probes.code_points import Points, points_of
+from rlvitals.probes.row_sample import RowSample
+from rlvitals.probes.tokens import TokenClass, TokenTable
+
+_SILENT = (TokenClass.SPECIAL, TokenClass.RESERVED, TokenClass.UNASSIGNED, TokenClass.OUT_OF_RANGE)
+_BREAK = b"\n"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SpeltRows:
+    """Completions of a batch that were spelt: ``rows`` of the batch, their numbers ``samples`` in the step.
+
+    ``slots`` are each one's chosen ids as indexes of the token table. ``reason`` says why nothing was spelt.
+    """
+
+    rows: Whole
+    samples: Whole
+    slots: tuple[Whole, ...] = ()
+    texts: tuple[str, ...] = ()
+    points: tuple[Points, ...] = ()
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Spelling:
+    """``pieces`` (rows + 1) are the bytes of each id of ``table``; what is no text is a line break.
+
+    So a special, unassigned or out-of-range id breaks a character, as it does for the UTF-8 signals, and its name
+    does not count as writing.
+    """
+
+    table: TokenTable
+    pieces: Sequence[bytes]
+
+    @classmethod
+    def of(cls, table: TokenTable) -> Spelling:
+        pieces = [_BREAK] * (table.rows + 1)
+        for token_id, piece in table.pieces.items():
+            if 0 <= token_id < table.rows:
+                pieces[token_id] = piece
+        for token_id in np.flatnonzero(np.isin(table.classes, _SILENT)).tolist():
+            pieces[token_id] = _BREAK
+        return cls(table=table, pieces=pieces)
+
+    def spell(self, ids: Whole, mask: Flags | None, sample: RowSample, sample_offset: int = 0) -> SpeltRows:
+        """The rows of ``ids`` (B, T) that ``sample`` draws, without the tokens that ``mask`` (B, T) leaves out.
+
+        A stretch of left-out tokens is one line break: a character cannot reach across it.
+        """
+        rows = sample.rows(ids.shape[0], sample_offset)
+        if self.table.mismatch:
+            return SpeltRows(rows=rows[:0], samples=rows[:0], reason=f"not measured: {self.table.mismatch}")
+        places = [positions_in(mask, row, ids.shape[1]) for row in rows.tolist()]
+        slots = tuple(self.table.slots(ids[row, place]) for row, place in zip(rows, places, strict=True))
+        texts = tuple(self.text(slot, place) for slot, place in zip(slots, places, strict=True))
+        return SpeltRows(
+            rows=rows,
+            samples=rows + sample_offset,
+            slots=slots,
+            texts=texts,
+            points=tuple(map(points_of, texts)),
+        )
+
+    def text(self, slots: Whole, places: Whole) -> str:
+        """What ``slots`` spell that stood at ``places``; ill-formed bytes become U+FFFD."""
+        gaps = np.flatnonzero(np.diff(places) != 1)
+        if gaps.size:
+            slots = np.insert(slots, gaps + 1, self.table.rows)
+        return b"".join(map(self.pieces.__getitem__, slots.tolist())).decode("utf-8", "replace")
