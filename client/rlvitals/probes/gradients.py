@@ -22,12 +22,14 @@ from rlvitals.probes.arrays import Floats, floats
 from rlvitals.probes.nested import dense
 from rlvitals.probes.reduction import Reduction, Workspace, on_host, per_token, row_blocks, stack, tokens_by_row
 from rlvitals.probes.tally import Tally
+from rlvitals.probes.uncompiled import uncompiled
 
 ROW_MEAN = ("grpo", "sapo")
 BATCH_TOKENS = ("dapo", "cispo", "vespo")
 LOSS_TYPES = (*ROW_MEAN, "bnpo", "dr_grpo", *BATCH_TOKENS, "luspo")
 
 
+@uncompiled
 def weights_for(
     loss_type: str,
     mask: Tensor,
@@ -81,11 +83,13 @@ def _on(mask: Tensor, number: float | Tensor) -> Tensor:
     return torch.full((), float(number), dtype=torch.float64, device=mask.device)
 
 
+@uncompiled
 def tally_policy_pull(logp: Tensor, old: Tensor | None, advantages: Tensor, mask: Tensor, weight: Tensor) -> Tally:
     """Tallies the denominator of kl.pull_ratio; on a GPU this waits (see `measure_policy_pull`)."""
     return measure_policy_pull(logp, old, advantages, mask, weight).tally()
 
 
+@uncompiled
 def measure_policy_pull(
     logp: Tensor, old: Tensor | None, advantages: Tensor, mask: Tensor, weight: Tensor
 ) -> Reduction:
@@ -131,11 +135,13 @@ def _policy_pull(parts: Sequence[Floats]) -> Tally:
     return Tally(sums={"policy.pull_sq": float(parts[0].sum())})
 
 
+@uncompiled
 def tally_loss_tokens(mask: Tensor) -> Tally:
     """Tallies policy.loss_tokens, the tokens under the loss mask (B, T)."""
     return measure_loss_tokens(mask).tally()
 
 
+@uncompiled
 def measure_loss_tokens(mask: Tensor) -> Reduction:
     """As `tally_loss_tokens`, without waiting."""
     (mask,) = dense(mask=mask)

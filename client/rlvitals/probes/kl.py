@@ -25,6 +25,7 @@ from rlvitals.probes.id_sums import IdSums
 from rlvitals.probes.kl_form import CAP, ESTIMATORS, Form
 from rlvitals.probes.place import Place
 from rlvitals.probes.tally import Tally
+from rlvitals.probes.uncompiled import uncompiled
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -74,6 +75,7 @@ STATS = (
 """What a block sums; behind them (d, flat index, id) of the largest d and (-d, flat index, id) of the least."""
 
 
+@uncompiled
 def tally_kl(
     logp: Any,
     ref: Any,
@@ -108,6 +110,7 @@ def tally_kl(
     return _builder(form, coef, logp.shape[1], sample_offset)(rows, by_id, overflow)
 
 
+@uncompiled
 def measure_kl(
     logp: Tensor,
     ref: Tensor,

@@ -20,11 +20,13 @@ from rlvitals.probes.arrays import Floats, floats
 from rlvitals.probes.nested import dense
 from rlvitals.probes.reduction import Reduction, at, on_host, row_blocks, stack
 from rlvitals.probes.tally import Tally
+from rlvitals.probes.uncompiled import uncompiled
 
 KINDS = ("nan", "positive", "negative")
 WITNESS = "numerics.nonfinite_logprobs"
 
 
+@uncompiled
 def tally_nonfinite(
     *,
     loss: Any = None,
@@ -53,6 +55,7 @@ def tally_nonfinite(
     return tally
 
 
+@uncompiled
 def measure_nonfinite(
     logprobs: Mapping[str, Tensor], mask: Tensor | None, *, ids: Tensor | None = None, sample_offset: int = 0
 ) -> Reduction:
