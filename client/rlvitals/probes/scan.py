@@ -16,7 +16,7 @@ from rlvitals.probes.arrays import Flags, Whole
 from rlvitals.probes.utf8 import STRIDE, Maps
 
 TRIVIAL_MAP, RESET_MAP = 0, 1
-_LOOK_BACK = 3
+LOOK_BACK = 3
 # tokens looked at together: few enough for the intermediate arrays to stay in a core's cache
 BLOCK = 1 << 16
 # from this share of characters in pieces on, looking at every token is cheaper than looking at some
@@ -74,15 +74,15 @@ _NO_EVENTS = np.empty((2, 0), np.int64)
 
 def _block(maps: Maps, codes: Codes) -> tuple[Whole, Whole, Whole]:
     """Where something is counted, the step taken there (map * STRIDE + state), and where a character is cut."""
-    flat = np.concatenate([np.full(_LOOK_BACK, RESET_MAP, np.uint16), codes])
+    flat = np.concatenate([np.full(LOOK_BACK, RESET_MAP, np.uint16), codes])
     own = flat > RESET_MAP
     own[1:] |= own[:-1].copy()
     if np.count_nonzero(own) > _DENSE * own.size:
         steps = flat.astype(np.int64) * STRIDE
-        before, here, at = [steps[back:][: codes.size] for back in range(_LOOK_BACK)], steps[_LOOK_BACK:], None
+        before, here, at = [steps[back:][: codes.size] for back in range(LOOK_BACK)], steps[LOOK_BACK:], None
     else:
         at = np.flatnonzero(own)
-        before = [flat[at - back].astype(np.int64) * STRIDE for back in range(_LOOK_BACK, 0, -1)]
+        before = [flat[at - back].astype(np.int64) * STRIDE for back in range(LOOK_BACK, 0, -1)]
         here = flat[at].astype(np.int64) * STRIDE
     state = maps.after[before[0]]
     state = maps.after[before[1] + state]
@@ -92,7 +92,7 @@ def _block(maps: Maps, codes: Codes) -> tuple[Whole, Whole, Whole]:
     cut = np.flatnonzero((here == RESET_MAP * STRIDE) & (state != 0))
     if at is None:
         return event, step[event], cut
-    return at[event] - _LOOK_BACK, step[event], at[cut] - _LOOK_BACK
+    return at[event] - LOOK_BACK, step[event], at[cut] - LOOK_BACK
 
 
 def _per_row(row: Whole, amount: npt.NDArray[np.generic], rows: int) -> Whole:

@@ -3,40 +3,39 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from rlvitals.probes import token_cache
+from rlvitals.probes.arguments import VocabularyError
 from rlvitals.probes.arrays import Flags, Whole
+from rlvitals.probes.decoder import Damage, Decoder
 from rlvitals.probes.measured import Measured
-from rlvitals.probes.scan import code_rows, scan
-from rlvitals.probes.token_classes import (
-    BYTE_PIECES,
-    FRAGMENTS,
-    NEVER_TRAINED,
-    TokenClass,
-    added_class,
-    byte_class,
-    piece_class,
-)
+from rlvitals.probes.self_test import try_decoders
+from rlvitals.probes.token_classes import BYTE_PIECES, FRAGMENTS, NEVER_TRAINED, TokenClass
+from rlvitals.probes.token_codes import TokenCodes, code_ids
 from rlvitals.probes.token_ranges import TokenRanges, byte_pieces, never_trained, tell_ranges
-from rlvitals.probes.utf8 import RESET, TRIVIAL, Maps, TokenMap, token_map
-from rlvitals.probes.vocabulary import Family, Vocabulary, read_vocabulary
+from rlvitals.probes.utf8 import Maps
+from rlvitals.probes.vocabulary import Decode, Family, Source, Vocabulary, find_source
+from rlvitals.probes.vocabulary.black_box import see_by_decoding
 
 __all__ = ["BYTE_PIECES", "FRAGMENTS", "NEVER_TRAINED", "TokenClass", "TokenRanges", "TokenTable"]
 
-_REPLACEMENT = "\ufffd".encode()
+SEEN_ONLY = "this tokenizer is known by its decode alone: a broken character and a cut one look the same"
+_SEEN = (Decoder(damage=Damage.SEEN), Decoder(damage=Damage.SEEN))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TokenTable:
     """``classes`` and ``map_of`` have ``rows + 1`` entries, indexed by id; the last stands for ids out of range.
 
-    ``mismatch`` is empty when the table agreed with the tokenizer's own decoder on random ids, else it says how
-    it did not; UTF-8 signals are then missing with that reason.
+    ``mismatch`` is empty when the table agreed with the tokenizer's own decode on random ids, else it says how
+    it did not; UTF-8 signals are then missing with that reason, and ids are classed by decoding each alone.
+    ``spelt``, ``special``, ``decoders`` (specials kept, specials left out) and ``decode`` are for
+    `decoding.decoded_replacements`.
     """
 
     family: Family
@@ -45,6 +44,10 @@ class TokenTable:
     map_of: npt.NDArray[np.uint16]
     maps: Maps
     pieces: dict[int, bytes] = field(repr=False)
+    spelt: npt.NDArray[np.uint16]
+    special: Flags
+    decoders: tuple[Decoder, Decoder] = (Decoder(), Decoder())
+    decode: Decode | None = field(default=None, repr=False)
     mismatch: str = ""
     ranges: TokenRanges = field(default_factory=TokenRanges)
 
@@ -56,15 +59,30 @@ class TokenTable:
         ranges: TokenRanges | None = None,
         cache: Path | None = None,
     ) -> TokenTable:
-        """Reads a tokenizer; takes well under a second for 152k ids.
+        """Reads any tokenizer; takes well under a second for 152k ids, seconds where only its decode tells.
 
         ``rows`` are the rows of the live embedding (``model.get_input_embeddings().weight.shape[0]``); without it
         only ids up to the tokenizer's largest are in range. ``ranges`` override what the vocabulary says,
-        ``cache`` is a folder in which tables are kept between runs. Raises `VocabularyError` for other objects.
+        ``cache`` is a folder in which tables are kept between runs, such as `token_cache.cache_folder()`.
+
+        Raises `VocabularyError` for what is no tokenizer or has no tokens.
         """
-        vocabulary = read_vocabulary(tokenizer)
-        table = cls._of(vocabulary, rows if rows is not None else max(vocabulary.pieces, default=-1) + 1)
-        return replace(table, mismatch=_disagreement(table, vocabulary), ranges=ranges or TokenRanges())
+        source = find_source(tokenizer, rows)
+        told = source.fingerprint() if cache is not None else None
+        path = None if cache is None or told is None else token_cache.cache_path(cache, told, rows)
+        table = None if path is None else cls._load(path, source)
+        if table is None:
+            table = cls._build(source, rows, str(type(tokenizer)))
+            if path is not None and not table.mismatch:
+                codes = TokenCodes(
+                    classes=table.classes,
+                    map_of=table.map_of,
+                    spelt=table.spelt,
+                    special=table.special,
+                    maps=table.maps,
+                )
+                token_cache.save(path, table.family, codes, table.pieces, table.decoders)
+        return replace(table, decode=source.decode, ranges=ranges or TokenRanges())
 
     @classmethod
     def from_tokenizer(cls, tokenizer: Any, rows: int | None = None) -> TokenTable:
@@ -72,23 +90,46 @@ class TokenTable:
         return cls.read(tokenizer, rows)
 
     @classmethod
-    def _of(cls, vocabulary: Vocabulary, rows: int) -> TokenTable:
-        classes = np.full(rows + 1, TokenClass.UNASSIGNED, np.uint8)
-        map_of = np.zeros(rows + 1, np.uint16)
-        maps: dict[TokenMap, int] = {TRIVIAL: 0, RESET: 1}
-        for token_id, piece in vocabulary.pieces.items():
-            if token_id < rows:
-                classes[token_id] = kind = _class(vocabulary, token_id, piece)
-                if kind in BYTE_PIECES or _REPLACEMENT in piece:
-                    map_of[token_id] = maps.setdefault(token_map(piece), len(maps))
-        classes[rows] = TokenClass.OUT_OF_RANGE
+    def _load(cls, path: Path, source: Source) -> TokenTable | None:
+        """The table that lies there, where it still agrees with the tokenizer."""
+        stored = token_cache.load(path)
+        if stored is None:
+            return None
+        family, codes, pieces, decoders = stored
+        table = cls._of(family, codes, pieces)
+        verdict = try_decoders(table, source.decode, decoders)
+        return None if verdict.mismatch else replace(table, decoders=verdict.decoders)
+
+    @classmethod
+    def _build(cls, source: Source, rows: int | None, told: str) -> TokenTable:
+        vocabulary = source.read()
+        if not vocabulary.pieces:
+            raise VocabularyError("tokenizer", "a vocabulary with at least one token", f"{told} with none")
+        rows = rows if rows is not None else max(vocabulary.pieces) + 1
+        if vocabulary.family is Family.OPAQUE:
+            return replace(cls._coded(vocabulary, rows), decoders=_SEEN, mismatch=SEEN_ONLY)
+        table = cls._coded(vocabulary, rows)
+        verdict = try_decoders(table, source.decode)
+        if verdict.mismatch:
+            seen = cls._coded(see_by_decoding(vocabulary, source.decode), rows)
+            return replace(seen, decoders=_SEEN, mismatch=verdict.mismatch)
+        return replace(table, decoders=verdict.decoders)
+
+    @classmethod
+    def _coded(cls, vocabulary: Vocabulary, rows: int) -> TokenTable:
+        return cls._of(vocabulary.family, code_ids(vocabulary, rows), dict(vocabulary.pieces))
+
+    @classmethod
+    def _of(cls, family: Family, codes: TokenCodes, pieces: dict[int, bytes]) -> TokenTable:
         return cls(
-            family=vocabulary.family,
-            rows=rows,
-            classes=classes,
-            map_of=map_of,
-            maps=Maps.of(list(maps)),
-            pieces=dict(vocabulary.pieces),
+            family=family,
+            rows=codes.classes.size - 1,
+            classes=codes.classes,
+            map_of=codes.map_of,
+            spelt=codes.spelt,
+            special=codes.special,
+            maps=codes.maps,
+            pieces=pieces,
         )
 
     def slots(self, ids: Whole) -> Whole:
@@ -129,52 +170,3 @@ class TokenTable:
     def range_census(self, ranges: TokenRanges | None = None) -> str:
         """What each range of the user holds, a line each; of ``ranges``, or of those the table was read with."""
         return tell_ranges(self.classes[: self.rows], ranges or self.ranges)
-
-
-def _class(vocabulary: Vocabulary, token_id: int, piece: bytes) -> TokenClass:
-    text = vocabulary.added.get(token_id)
-    if text is not None:
-        return added_class(text, token_id in vocabulary.special)
-    return byte_class(piece[0]) if token_id in vocabulary.bytes_alone else piece_class(piece)
-
-
-_TEST_SHAPE = (64, 64)
-
-
-def _disagreement(table: TokenTable, vocabulary: Vocabulary) -> str:
-    """Compares counts of U+FFFD with the tokenizer's own decoder on random ids, half of them byte pieces."""
-    ordinary = np.asarray(sorted(set(vocabulary.pieces) - set(vocabulary.added)), np.int64)
-    ordinary = ordinary[ordinary < table.rows]
-    if not ordinary.size:
-        return "the vocabulary has no ordinary token"
-    pieces = ordinary[np.isin(table.classes[ordinary], BYTE_PIECES)]
-    draw = np.random.default_rng(20210823)
-    ids = draw.choice(ordinary, _TEST_SHAPE)
-    if pieces.size:
-        ids = np.where(draw.random(_TEST_SHAPE) < 0.5, draw.choice(pieces, _TEST_SHAPE), ids)
-    expected = _expected(table, vocabulary, ids)
-    for row, count in zip(ids.tolist(), expected, strict=True):
-        seen = vocabulary.decode(row).count("\ufffd")
-        if seen != count:
-            return f"the token table counts {count} U+FFFD where the tokenizer's own decode shows {seen}"
-    return ""
-
-
-def _expected(table: TokenTable, vocabulary: Vocabulary, ids: npt.NDArray[np.int64]) -> list[int]:
-    if vocabulary.family is Family.BYTE_FALLBACK:
-        return [_inflated(vocabulary, row) for row in ids.tolist()]
-    found = scan(table.maps, code_rows(table.map_of, ids, None))
-    counts: list[int] = (found.errors + found.tails + found.literals).tolist()
-    return counts
-
-
-def _inflated(vocabulary: Vocabulary, row: list[int]) -> int:
-    """What a ByteFallback decoder prints: a run of byte pieces that is not valid as a whole is all U+FFFD."""
-    count = 0
-    for alone, run_ids in groupby(row, key=vocabulary.bytes_alone.__contains__):
-        text = b"".join(vocabulary.pieces[token_id] for token_id in run_ids)
-        try:
-            count += text.decode().count("\ufffd")
-        except UnicodeDecodeError:
-            count += len(text) if alone else 0
-    return count

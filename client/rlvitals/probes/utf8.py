@@ -123,10 +123,20 @@ class Maps:
     def of(cls, maps: list[TokenMap]) -> Maps:
         table = np.zeros((len(maps), STRIDE, 3), np.int64)
         table[:, : len(State)] = np.asarray(maps)
-        flat = table.reshape(-1, 3)
+        return cls.of_columns(*table.reshape(-1, 3).T)
+
+    @classmethod
+    def of_columns(
+        cls, after: npt.NDArray[np.integer], errors: npt.NDArray[np.integer], literals: npt.NDArray[np.integer]
+    ) -> Maps:
+        """From the three flat tables; raises ValueError where they are no maps."""
+        if not (after.shape == errors.shape == literals.shape == (after.size,)) or after.size % STRIDE:
+            raise ValueError(f"maps: expected three tables of a multiple of {STRIDE}, got {after.shape}")
+        if int(after.min(initial=0)) < 0 or int(after.max(initial=0)) >= len(State):
+            raise ValueError("maps: a state that is none")
         return cls(
-            after=flat[:, 0].copy(),
-            errors=flat[:, 1].astype(np.uint16),
-            literals=flat[:, 2].astype(np.uint16),
-            counts=(flat[:, 1] + flat[:, 2]) > 0,
+            after=np.ascontiguousarray(after, np.int64),
+            errors=errors.astype(np.uint16),
+            literals=literals.astype(np.uint16),
+            counts=(errors + literals) > 0,
         )

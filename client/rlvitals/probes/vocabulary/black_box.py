@@ -1,0 +1,64 @@
+"""Tokenizers that show their tokens only by decoding them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from rlvitals.probes.arguments import VocabularyError
+from rlvitals.probes.vocabulary.vocabulary import UNDECODABLE, Decode, Family, Source, Vocabulary
+
+
+def find_black_box(tokenizer: Any, rows: int | None) -> Source | None:
+    """None for what cannot decode; raises `VocabularyError` where nothing says how many ids there are."""
+    if not callable(getattr(tokenizer, "decode", None)):
+        return None
+    count = _count(tokenizer, rows)
+    decode = _decode(tokenizer)
+    return Source(decode=decode, read=lambda: _read(decode, range(count)))
+
+
+def _count(tokenizer: Any, rows: int | None) -> int:
+    for name in ("vocab_size", "n_vocab", "n_words"):
+        given = getattr(tokenizer, name, None)
+        value = given() if callable(given) else given
+        if isinstance(value, int) and value > 0:
+            return value
+    if hasattr(tokenizer, "__len__") and len(tokenizer) > 0:
+        return len(tokenizer)
+    if rows:
+        return rows
+    raise VocabularyError("tokenizer", "a vocabulary, or rows to say how many ids there are", str(type(tokenizer)))
+
+
+def _decode(tokenizer: Any) -> Decode:
+    try:
+        tokenizer.decode([0], skip_special_tokens=False)
+    except UNDECODABLE:
+        return lambda ids, _: str(tokenizer.decode(list(ids)))
+    return lambda ids, skip: str(tokenizer.decode(list(ids), skip_special_tokens=skip))
+
+
+def _read(decode: Decode, ids: Iterable[int]) -> Vocabulary:
+    pieces = _pieces(decode, ids)
+    # what shows nothing is taken for a control token: calling it unassigned would raise an alarm on a guess
+    silent = {i: "" for i, piece in pieces.items() if not piece}
+    return Vocabulary(family=Family.OPAQUE, pieces=pieces, special=frozenset(silent), added=silent)
+
+
+def _pieces(decode: Decode, ids: Iterable[int]) -> dict[int, bytes]:
+    pieces = {}
+    for token_id in ids:
+        try:
+            pieces[token_id] = decode([token_id], False).encode("utf-8", "surrogatepass")
+        except UNDECODABLE:
+            continue
+    return pieces
+
+
+def see_by_decoding(vocabulary: Vocabulary, decode: Decode) -> Vocabulary:
+    """The same ids, with what decoding each base token alone shows in place of its bytes."""
+    base = [i for i in vocabulary.pieces if i not in vocabulary.added]
+    pieces = {**vocabulary.pieces, **_pieces(decode, base)}
+    return replace(vocabulary, family=Family.OPAQUE, pieces=pieces, bytes_alone=frozenset())
