@@ -90,6 +90,14 @@ def check_per_row(name: str, value: Any, shape: Shape) -> None:
         raise ShapeError(name, f"({shape[0]},) or {written(shape)}", told(value))
 
 
+def check_chosen(name: str, value: Any, shape: Shape) -> None:
+    """The lengths (B,) of completions, whole numbers, or a mask (B, T) of the tokens that the policy chose."""
+    if tuple(value.shape) not in (shape[:1], tuple(shape)):
+        raise ShapeError(name, f"lengths ({shape[0]},) or a mask {written(shape)}", told(value))
+    if len(value.shape) == 1:
+        check_ids(name, value)
+
+
 def check_ids(name: str, value: Any) -> None:
     """Integers; an id that went through floats may be another token's."""
     if value is not None and kind_of(value) != "integer":

@@ -1,4 +1,7 @@
-"""Whatever a trainer holds (tensor on any device, array, list with None) as a NumPy array on the host."""
+"""Whatever a trainer holds (tensor on any device, array, list with None) as a NumPy array on the host.
+
+Ragged tensors become rows padded with 0 (see `nested`).
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ def floats(value: Any) -> Floats:
     """Doubles; None becomes NaN. A tensor is detached and copied to the host (this waits for a GPU)."""
     if is_tensor(value):
         # through torch's double: NumPy has no bfloat16
-        tensor: Floats = value.detach().double().cpu().numpy()
+        tensor: Floats = _dense(value).double().cpu().numpy()
         return tensor
     return np.asarray(value, np.float64)
 
@@ -35,7 +38,7 @@ def whole(value: Any, name: str = "ids") -> Whole:
     """
     if is_tensor(value):
         check_ids(name, value)
-        tensor: Whole = value.detach().cpu().long().numpy()
+        tensor: Whole = _dense(value).cpu().long().numpy()
         return tensor
     array = np.asarray(value)
     if array.size or hasattr(value, "dtype"):
@@ -46,7 +49,15 @@ def whole(value: Any, name: str = "ids") -> Whole:
 def flags(value: Any) -> Flags:
     """Booleans; a mask of 0 and 1 of any dtype will do."""
     if is_tensor(value):
-        tensor: Flags = (value.detach() != 0).cpu().numpy()
+        tensor: Flags = (_dense(value) != 0).cpu().numpy()
         return tensor
     array: Flags = np.asarray(value) != 0
     return array
+
+
+def _dense(tensor: Any) -> Any:
+    if not tensor.is_nested:
+        return tensor.detach()
+    from rlvitals.probes.nested import dense
+
+    return dense(values=tensor)[0]

@@ -9,12 +9,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from rlvitals.probes.arguments import check_chosen, check_ids, check_same_device, check_tokens
 from rlvitals.probes.arrays import Floats
+from rlvitals.probes.nested import dense
 from rlvitals.probes.reduction import IdTable, Reduction
 from rlvitals.probes.scan import RESET_MAP, RowCounts
 from rlvitals.probes.tally import Tally
 from rlvitals.probes.text import tally_found
 from rlvitals.probes.tokens import NEVER_TRAINED, TokenClass, TokenTable
+from rlvitals.probes.uncompiled import uncompiled
 from rlvitals.probes.utf8 import STRIDE
 
 
@@ -30,9 +33,18 @@ class DeviceText:
         self._errors = torch.as_tensor(table.maps.errors.astype(np.int64), device=device)
         self._literals = torch.as_tensor(table.maps.literals.astype(np.int64), device=device)
 
+    @uncompiled
     def measure(self, ids: Tensor, chosen: Tensor, *, sample_offset: int = 0) -> Reduction:
-        """Launches the counts of ``ids`` (B, T) and returns at once; arguments as in `text.tally_text`."""
-        ids = ids.detach().long()
+        """Launches the counts of ``ids`` (B, T) and returns at once; arguments as in `text.tally_text`.
+
+        Raises ShapeError, DeviceError or DtypeError naming the argument.
+        """
+        ids, chosen = dense(ids=ids, chosen=chosen)
+        check_tokens(ids=ids)
+        check_ids("ids", ids)
+        check_chosen("chosen", chosen, ids.shape)
+        check_same_device(table=self._classes, ids=ids, chosen=chosen)
+        ids = ids.long()
         mask = (
             torch.arange(ids.shape[1], device=ids.device) < chosen.unsqueeze(1)
             if chosen.dim() == 1

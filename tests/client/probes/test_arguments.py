@@ -90,6 +90,15 @@ def test_advantages_belong_to_rows_or_tokens() -> None:
         arguments.check_per_row("advantages", A[:1, :1], (2, 3))
 
 
+def test_chosen_tokens_are_lengths_or_a_mask() -> None:
+    for good in (A, A.bool(), torch.tensor([1, 3]), np.asarray([1, 3])):
+        arguments.check_chosen("chosen", good, (2, 3))
+    with pytest.raises(ShapeError, match=r"^chosen: expected lengths \(2,\) or a mask \(2, 3\), got \(3,\)$"):
+        arguments.check_chosen("chosen", torch.tensor([1, 2, 3]), (2, 3))
+    with pytest.raises(DtypeError, match=r"^chosen: expected integers, got torch.float32$"):
+        arguments.check_chosen("chosen", torch.ones(2), (2, 3))
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.bool, torch.complex64], ids=str)
 def test_ids_are_integers(dtype: torch.dtype) -> None:
     with pytest.raises(DtypeError, match=rf"^ids: expected integers, got {dtype}$"):
