@@ -11,7 +11,7 @@ from rlvitals.formats.numbers import number, whole
 from rlvitals.formats.row import BadLine, Found, Row, RowKind
 
 STEP_NAMES = ("step", "global_step", "_step", "train/global_step", "training/global_step", "iteration")
-_HISTORIES = ("log_history", "history", "metrics")
+HISTORIES = ("log_history", "history", "metrics")
 _NESTED = ("data", "metrics", "logs")
 _ENVELOPE = frozenset({"step", "epoch", "time", "timestamp", "wall_time", "run", "run_name", "run_id"})
 
@@ -48,9 +48,9 @@ def document(text: str) -> Iterator[Row | BadLine]:
         raise ValueError("a document of moderate depth was expected") from error
     records = tree
     if isinstance(tree, dict):
-        records = next((tree[name] for name in _HISTORIES if isinstance(tree.get(name), list)), None)
+        records = next((tree[name] for name in HISTORIES if isinstance(tree.get(name), list)), None)
     if not isinstance(records, list):
-        raise ValueError(f"a list of records, or an object with one of {', '.join(_HISTORIES)}, was expected")
+        raise ValueError(f"a list of records, or an object with one of {', '.join(HISTORIES)}, was expected")
     for place, record in enumerate(records, 1):
         if isinstance(record, dict):
             yield from row_of(place, record)

@@ -109,19 +109,23 @@ def _text_format(head: str) -> Format:
     if not begun:
         return Format.CONSOLE
     first = begun[0].strip()
-    if first.startswith("{") and _is_object(first):
-        return Format.JSON_LINES
+    record = _object(first) if first.startswith("{") else None
+    if record is not None:
+        return (
+            Format.JSON if any(isinstance(record.get(n), list) for n in json_rows.HISTORIES) else Format.JSON_LINES
+        )
     if _DOCUMENT.match(head):
         return Format.JSON
     header, below = (line.count(",") for line in (*begun, "")[:2])
     return Format.CSV if header and below == header and _HEADER.fullmatch(first) else Format.CONSOLE
 
 
-def _is_object(text: str) -> bool:
+def _object(text: str) -> dict[str, object] | None:
     try:
-        return isinstance(json.loads(text), dict)
+        found = json.loads(text)
     except (ValueError, RecursionError):
-        return False
+        return None
+    return found if isinstance(found, dict) else None
 
 
 def _is_events(head: bytes) -> bool:

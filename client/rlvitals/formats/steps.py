@@ -1,0 +1,127 @@
+"""Rows of a log as training steps: what belongs to one step together, names as the registry has them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from rlvitals.contract.aliases import Match, resolve
+from rlvitals.formats.row import Row, RowKind
+
+OPEN_MAX = 8
+"""Steps that wait for rows of slower writers; beyond it the oldest is given out as it is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoggedStep:
+    """One step as it was logged. ``line`` is its first line; ``evaluation`` says that it is no training step."""
+
+    step: int
+    values: Mapping[str, float]
+    missing: tuple[str, ...] = ()
+    line: int = 0
+    evaluation: bool = False
+
+
+@dataclass(slots=True)
+class _Open:
+    line: int
+    values: dict[str, float] = field(default_factory=dict)
+    missing: dict[str, None] = field(default_factory=dict)
+
+
+class StepMerger:
+    """Takes rows in the order of the log. ``stride`` is how many steps lie between rows that do not say theirs.
+
+    Rows of one step from several writers are put together; an evaluation row is given out at once, by itself. A
+    step counter that goes back begins again: what waits is given out first.
+    """
+
+    def __init__(self, stride: int = 1, *, first: int = 1) -> None:
+        self.names: dict[str, str] = {}
+        """The log's names → the registry's; a name that stays the user's own leads to itself."""
+        self.notes: dict[str, str] = {}
+        """Where a trainer's definition differs, by the log's name."""
+        self.late = 0
+        """Rows that came after their step had been given out, which are left out."""
+        self._stride, self._next = stride, first
+        self._open: dict[int, _Open] = {}
+        self._reached: dict[tuple[str, RowKind], int] = {}
+        self._given: int | None = None
+
+    def add(self, row: Row) -> Iterator[LoggedStep]:
+        """What this row completes."""
+        if row.kind is RowKind.SUMMARY:
+            return
+        if row.kind is RowKind.EVAL:
+            at = row.step if row.step is not None else max(self._next - self._stride, 0)
+            values, missing = self._renamed(row)
+            yield LoggedStep(step=at, values=values, missing=missing, line=row.line, evaluation=True)
+            return
+        step = row.step
+        if step is None:
+            step, self._next = self._next, self._next + self._stride
+        else:
+            self._next = step + self._stride
+        yield from self._take(step, row)
+
+    def end(self) -> Iterator[LoggedStep]:
+        """What still waits, oldest first."""
+        for step in sorted(self._open):
+            yield self._give(step)
+
+    @property
+    def unknown(self) -> list[str]:
+        """Names that the registry does not know, in order of appearance."""
+        return [name for name, metric in self.names.items() if name == metric and resolve(name) is None]
+
+    def _take(self, step: int, row: Row) -> Iterator[LoggedStep]:
+        writer = row.source, row.kind
+        before = self._reached.get(writer)
+        if before is not None and step < before:
+            yield from self.end()
+            self._reached.clear()
+            self._given = None
+        elif self._given is not None and step <= self._given:
+            self.late += 1
+            return
+        self._reached[writer] = step
+        values, missing = self._renamed(row)
+        waiting = self._open.setdefault(step, _Open(row.line))
+        waiting.values.update(values)
+        waiting.missing.update(dict.fromkeys(missing))
+        slowest = min(self._reached.values())
+        for ready in sorted(self._open):
+            if ready < slowest or len(self._open) > OPEN_MAX:
+                yield self._give(ready)
+
+    def _give(self, step: int) -> LoggedStep:
+        done = self._open.pop(step)
+        self._given = step
+        missing = tuple(name for name in done.missing if name not in done.values)
+        return LoggedStep(step=step, values=done.values, missing=missing, line=done.line)
+
+    def _renamed(self, row: Row) -> tuple[dict[str, float], tuple[str, ...]]:
+        names = self._names([*row.values, *row.missing])
+        return {names[name]: value for name, value in row.values.items()}, tuple(names[n] for n in row.missing)
+
+    def _names(self, logged: Iterable[str]) -> Mapping[str, str]:
+        """Each registry name goes to the one name that fits best in its row; its rivals keep their own."""
+        found: dict[str, str] = {}
+        taken: dict[str, str] = {}
+        for name in sorted(logged, key=_fit):
+            known = resolve(name)
+            if known is None or taken.setdefault(known.metric, name) != name:
+                found[name] = name
+            else:
+                found[name] = known.metric
+                if known.note:
+                    self.notes[name] = known.note
+        self.names.update(found)
+        return found
+
+
+def _fit(name: str) -> tuple[int, int]:
+    found = resolve(name)
+    order = (Match.EXACT, Match.SUFFIX, Match.WORDS)
+    return (order.index(found.match) if found is not None else len(order), len(name))
