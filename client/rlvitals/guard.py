@@ -80,3 +80,11 @@ def caught(error: Exception, what: str) -> None:
         )
     except Exception:
         errors += 1
+
+
+def outcome(function: Callable[..., R], *args: object) -> tuple[R | None, str]:
+    """Calls code that is not ours: its value and "", or None and the error in one line."""
+    try:
+        return function(*args), ""
+    except Exception as error:
+        return None, f"{type(error).__name__}: {str(error).strip()}".partition("\n")[0]
