@@ -30,6 +30,7 @@ def make(policy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
     monkeypatch.setenv("RLVITALS_MODE", "offline")
     monkeypatch.setenv("RLVITALS_DIR", str(tmp_path / "spool"))
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
 

@@ -11,7 +11,7 @@ import torch
 import rlvitals
 from rlvitals.contract.metrics import BY_NAME
 from rlvitals.contract.report import Event, Text
-from rlvitals.integrations.trl import facts, measure, session
+from rlvitals.integrations.trl import facts, measure, session, telling
 from rlvitals.integrations.trl.callback import VitalsCallback
 from rlvitals.probes.ratios import NO_OLD
 from tests.client.integrations import tiny
@@ -72,7 +72,7 @@ def test_every_step_is_told_although_the_trainer_logs_every_tenth(make: MakeTrai
 def test_each_family_that_trl_can_give_is_reported(make: MakeTrainer) -> None:
     last = tiny.steps(trained(make()))[-1]
     unregistered = {name for name in last.values if name not in BY_NAME}
-    assert unregistered == {"rewards/letters/mean", "rewards/letters/std"}
+    assert unregistered == {f"rewards/letters/{what}" for what in ("mean", "std", "variance_share")}
     assert set(BY_NAME) - set(last.values) - set(last.missing) == set(), "each is measured or says why not"
     for name in ("text.top_id_share", "length.truncation_rate", "reward.group_std", "kl.pull_ratio", "kl.coef"):
         assert name in last.values
@@ -97,7 +97,7 @@ def test_ratios_are_measured_where_the_trainer_keeps_old_log_probs(make: MakeTra
     assert first.values["ratio.max"] == pytest.approx(1.0, abs=1e-5)
     assert second.values["ratio.max"] > 1.001
     assert second.extremes["ratio.max"].token_id is not None
-    assert second.missing["reward.mean"] == session.REUSED
+    assert second.missing["reward.mean"] == telling.REUSED
     assert "reward.mean" in first.values
 
 

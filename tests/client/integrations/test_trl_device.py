@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import rlvitals
-from rlvitals.integrations.trl import session
+from rlvitals.integrations.trl import steps
 from rlvitals.integrations.trl.ranks import Ranks
 from rlvitals.probes.reduction import Reduction
 from tests.client.integrations import tiny
@@ -34,10 +34,10 @@ def told(trainer: Any) -> list[tuple[int, Mapping[str, float], Mapping[str, str]
 
 @pytest.fixture
 def on_device(monkeypatch: pytest.MonkeyPatch) -> None:
-    def keep(step: session.Step, found: Sequence[Reduction]) -> None:
+    def keep(step: steps.Step, found: Sequence[Reduction]) -> None:
         step.on_device += found
 
-    monkeypatch.setattr(session.Step, "add", keep)
+    monkeypatch.setattr(steps.Step, "add", keep)
 
 
 def test_a_step_resolved_later_says_the_same(make: MakeTrainer, request: pytest.FixtureRequest) -> None:

@@ -16,17 +16,21 @@ from rlvitals.integrations.trl.session import Session
 from rlvitals.reporter import Reporter
 
 
-def attach(trainer: Any, *, texts: bool = True, **arguments: Any) -> Reporter:
+def attach(
+    trainer: Any, *, texts: bool = True, reward_range: tuple[float, float] | None = None, **arguments: Any
+) -> Reporter:
     """Hooks ``trainer`` and returns its `Reporter`; call it once, before ``trainer.train()``, on every rank.
 
-    ``texts=False`` sends counts only, never a completion or a prompt. The other arguments are those of
-    `rlvitals.init`. With several ranks only rank 0 reports; the others get a reporter that does nothing.
+    ``texts=False`` sends counts only, never a completion or a prompt. ``reward_range`` are the least and the
+    greatest reward that an answer can get, by which groups count as all wrong or all right; without it the least
+    and the greatest that the run has shown stand for them. The other arguments are those of `rlvitals.init`. With
+    several ranks only rank 0 reports; the others get a reporter that does nothing.
     """
     attached = next((c for c in trainer.callback_handler.callbacks if isinstance(c, VitalsCallback)), None)
     if attached is not None:
         return attached.session.reporter
     reporter = _reporter(trainer, arguments)
-    session = Session(trainer, reporter, texts=texts)
+    session = Session(trainer, reporter, texts=texts, reward_range=reward_range)
     hooks.install(trainer, session)
     trainer.add_callback(VitalsCallback(session))
     return reporter

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from rlvitals.contract.metrics import METRICS, Family
+from rlvitals.guard import Guard
 from rlvitals.integrations.trl import facts
+from rlvitals.integrations.trl.rewards import RewardReader
+from rlvitals.integrations.trl.texts import TextReader, shown_text
 from rlvitals.probes.arrays import Flags, Floats, Whole, flags
-from rlvitals.probes.groups import tally_rewards, total_rewards
 from rlvitals.probes.lengths import tally_lengths
+from rlvitals.probes.reward_range import RewardRange
 from rlvitals.probes.tally import Tally
-from rlvitals.probes.text import TextRows, pack, tally_text
-from rlvitals.probes.tokens import TokenTable
+from rlvitals.probes.text import TextRows, pack
 
 RESERVOIR, WORST_UTF8, LONGEST = 2, 2, 1
 
@@ -49,36 +51,53 @@ class Sample:
 
 @dataclass(slots=True)
 class Reader:
-    """``tokenizer`` decodes the kept samples; ``table`` is None where the tokenizer cannot be read."""
+    """``tokenizer`` decodes the kept samples; ``blanks_cut`` where the trainer masks all of a cut completion."""
 
+    text: TextReader
+    rewards: RewardReader
     stop_ids: frozenset[int]
     cap: int | None
-    group_size: int
-    weights: Any
     tokenizer: Any
-    table: TokenTable | None
-    no_table: str = ""
+    blanks_cut: bool = False
     keep: bool = True
     # our own dice: the global random states belong to the training
     dice: random.Random = field(default_factory=lambda: random.Random(20210823))
 
     def read(
-        self, generation: Generation, tool_mask: Any, *, with_rewards: bool
+        self, generation: Generation, shown: Mapping[str, Any], *, step: int, with_rewards: bool
     ) -> tuple[Tally, tuple[Sample, ...]]:
-        """``tool_mask`` (B, T) is 0 on tokens that a tool wrote, None without tools.
+        """``shown`` is TRL's own dict of the generation: advantages, and a tool mask (B, T) where tools wrote.
 
         Rewards are the same on every rank, so only one of them counts them.
         """
         ids, lengths = pack(generation.ids)
-        chosen = _chosen(ids.shape, lengths, tool_mask)
+        first = generation.first_sample
+        chosen = self._chosen(ids.shape, lengths, shown.get("tool_mask"))
         truncated = self._truncated(ids, lengths)
-        tally = self._lengths(ids, lengths, chosen, truncated, generation.first_sample)
-        text, rows = self._text(ids, lengths if chosen is None else chosen, generation.first_sample)
-        totals = total_rewards(generation.rewards, self.weights)
-        if with_rewards:
-            tally += tally_rewards(totals, self.group_size)
-        samples = self._samples(generation, rows, lengths, truncated, totals) if self.keep else ()
-        return tally + text, samples
+        tally, rows, totals = Tally.zero(), None, None
+        with Guard("measuring lengths"):
+            tally += self._lengths(ids, lengths, chosen, truncated, first)
+        with Guard("reading completions"):
+            written = lengths if chosen is None else chosen
+            text, rows = self.text.read(ids, written, generation.prompts, first_sample=first, step=step)
+            tally += text
+        with Guard("reading rewards"):
+            totals = self.rewards.totals(generation.rewards)
+            if with_rewards:
+                tally += self.rewards.read_rewards(generation.rewards, totals)
+            if shown.get("advantages") is not None:
+                tally += self.rewards.read_advantages(shown["advantages"], totals, first)
+        return tally, self._samples(generation, rows, lengths, truncated, totals) if self.keep else ()
+
+    def _chosen(self, shape: tuple[int, ...], lengths: Whole, tool_mask: Any) -> Flags | None:
+        """Which tokens the policy chose; None where it chose all of each completion."""
+        if tool_mask is None:
+            return None
+        written = flags(tool_mask)[:, : shape[1]]
+        if self.blanks_cut:
+            # the trainer has blanked cut completions: who wrote what in them is lost, and most is the policy's
+            written = written | ~written.any(axis=1, keepdims=True)
+        return np.asarray((np.arange(shape[1]) < lengths[:, None]) & written)
 
     def _truncated(self, ids: Whole, lengths: Whole) -> Flags | None:
         if self.cap is None or not ids.size:
@@ -92,12 +111,15 @@ class Reader:
     ) -> Tally:
         last = ids[np.arange(lengths.size), np.maximum(lengths - 1, 0)] if ids.size else lengths
         counted = lengths if chosen is None else chosen.sum(axis=1)
-        return tally_lengths(counted, last, self.stop_ids, self.cap, truncated=truncated, sample_offset=offset)
-
-    def _text(self, ids: Whole, chosen: Any, offset: int) -> tuple[Tally, TextRows | None]:
-        if self.table is None:
-            return Tally.absent(TEXT_METRICS, self.no_table), None
-        return tally_text(self.table, ids, chosen, sample_offset=offset)
+        return tally_lengths(
+            counted,
+            last,
+            self.stop_ids,
+            self.cap,
+            truncated=truncated,
+            total_lengths=lengths,
+            sample_offset=offset,
+        )
 
     def _samples(
         self,
@@ -105,7 +127,7 @@ class Reader:
         rows: TextRows | None,
         lengths: Whole,
         truncated: Flags | None,
-        totals: Floats,
+        totals: Floats | None,
     ) -> tuple[Sample, ...]:
         picked: dict[int, str] = {}
         for row in rows.worst(WORST_UTF8) if rows else ():
@@ -118,9 +140,9 @@ class Reader:
             Sample(
                 sample=row + generation.first_sample,
                 completion=self.tokenizer.decode(generation.ids[row], skip_special_tokens=False),
-                prompt=_prompt_text(generation.prompts[row]),
+                prompt=shown_text(generation.prompts[row]),
                 token_ids=tuple(generation.ids[row]),
-                reward=float(totals[row + generation.first_sample]),
+                reward=float(totals[row + generation.first_sample]) if totals is not None else None,
                 truncated=bool(truncated[row]) if truncated is not None else False,
                 invalid_utf8=int(rows.utf8.errors[row]) if rows else None,
                 why=why,
@@ -129,49 +151,28 @@ class Reader:
         )
 
 
-TEXT_METRICS = (
-    "text.invalid_utf8_count",
-    "text.invalid_utf8_per_1k",
-    "text.invalid_utf8_completions",
-    "text.replacement_char_count",
-    "text.literal_replacement_per_1k",
-    "text.cut_char_completions",
-    "text.never_trained_rate",
-    "text.out_of_range_count",
-    "text.byte_piece_ratio",
-    "text.byte_fallback_ratio",
-    "text.top_id_share",
-    "text.id0_share",
-)
+GENERATED = tuple(m.name for m in METRICS if m.family in (Family.TEXT, Family.LENGTH, Family.REWARD))
+"""What is told by a generation and not by the loss."""
 
 
-def reader_for(trainer: Any, *, keep: bool) -> Reader:
-    """Reads the tokenizer into a table, which takes a good part of a second: once, when training begins."""
-    tokenizer = facts.tokenizer_of(trainer)
-    table, reason = None, ""
-    try:
-        table = TokenTable.from_tokenizer(tokenizer, facts.embedding_rows(trainer))
-    except TypeError as error:
-        reason = f"not measured: {error}"
+def reader_for(trainer: Any, *, keep: bool, reward_range: tuple[float, float] | None = None) -> Reader:
+    """``reward_range`` are the least and the greatest reward; else what the run shows stands for them."""
+    known = RewardRange()
+    with Guard("the reward range"):
+        known = RewardRange.of(*reward_range) if reward_range is not None else known
+    group_size = getattr(trainer, "num_generations", 1)
+    names = getattr(trainer, "reward_func_names", ())
     return Reader(
+        text=TextReader.of(trainer),
+        rewards=RewardReader(
+            names=names,
+            weights=getattr(trainer, "reward_weights", None),
+            group_size=group_size,
+            range=known,
+        ),
         stop_ids=facts.stop_ids(trainer),
         cap=getattr(trainer, "max_completion_length", None),
-        group_size=getattr(trainer, "num_generations", 1),
-        weights=getattr(trainer, "reward_weights", None),
-        tokenizer=tokenizer,
-        table=table,
-        no_table=reason,
+        tokenizer=facts.tokenizer_of(trainer),
+        blanks_cut=bool(getattr(trainer, "mask_truncated_completions", False)),
         keep=keep,
     )
-
-
-def _chosen(shape: tuple[int, ...], lengths: Whole, tool_mask: Any) -> Flags | None:
-    """Which tokens the policy chose; None where it chose all of each completion."""
-    if tool_mask is None:
-        return None
-    written = flags(tool_mask)[:, : shape[1]]
-    return np.asarray((np.arange(shape[1]) < lengths[:, None]) & written)
-
-
-def _prompt_text(prompt: Any) -> str:
-    return prompt if isinstance(prompt, str) else json.dumps(prompt, ensure_ascii=False, default=str)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -21,6 +21,7 @@ NO_LOGPROBS = "the trainer showed no per-token log-probs for this loss"
 NO_REFERENCE_IN_LOSS = "this trainer's loss has no reference log-probs"
 NO_SAMPLER = "not measured: no vLLM, the trainer samples with its own model"
 SEQUENCE_CORRECTED = "not measured: use_bias_correction_kl multiplies the KL by one ratio per sequence"
+CORRECTED = "not measured: use_bias_correction_kl multiplies the KL by the importance ratio"
 SEQUENCE_LEVEL = "not measured: this loss clips one ratio per sequence"
 _CLIPS = ("ratio.clip_low_share", "ratio.clip_high_share")
 _PULLS = ("kl.grad_norm", "kl.pull_ratio")
@@ -28,13 +29,17 @@ _PULLS = ("kl.grad_norm", "kl.pull_ratio")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MicroBatch:
-    """``inputs`` is TRL's own dict, ``logp`` (B, T) the kept log-probs of the training call."""
+    """``inputs`` is TRL's own dict, ``logp`` (B, T) the kept log-probs of the training call.
+
+    ``advantages_told`` where this step's generation has told them already.
+    """
 
     inputs: Mapping[str, Any]
     logp: Tensor | None
     loss: Tensor
     sample_offset: int
     vocabulary: int | None
+    advantages_told: bool = False
 
 
 def reductions(trainer: Any, batch: MicroBatch) -> Iterator[Reduction]:
@@ -57,7 +62,8 @@ def reductions(trainer: Any, batch: MicroBatch) -> Iterator[Reduction]:
     if advantages is None:
         return
     weight = weights(trainer, inputs, mask)
-    yield of_advantages(advantages, batch.sample_offset)
+    if not batch.advantages_told:
+        yield of_advantages(advantages, batch.sample_offset)
     yield gradients.measure_policy_pull(logp, old, advantages, mask, weight)
     yield _kl(trainer, batch, logp, ref, mask, weight, old)
     yield _ratios(trainer, batch, logp, old, mask, advantages)
@@ -141,7 +147,7 @@ def _kl(
     corrected = facts.corrects_kl(trainer)
     if corrected and old is not None:
         weight = weight * (logp.detach().double() - old.detach().double()).exp()
-    return kl.measure_kl(
+    found = kl.measure_kl(
         logp,
         ref,
         mask,
@@ -152,6 +158,16 @@ def _kl(
         sample_offset=batch.sample_offset,
         vocabulary=batch.vocabulary,
     )
+    return replace(found, build=partial(_corrected, found.build, old is None)) if corrected else found
+
+
+def _corrected(build: Callable[[Sequence[Floats]], Tally], on_policy: bool, parts: Sequence[Floats]) -> Tally:
+    """The gradient is that of k2, the value k3 times the ratio: with a ratio of 1 it is k3."""
+    tally = build(parts)
+    sums = {name: value for name, value in tally.sums.items() if name != "kl.in_loss"}
+    if on_policy:
+        return replace(tally, sums={**sums, "kl.in_loss": sums["kl.k3"]})
+    return replace(tally, sums=sums, missing={**tally.missing, "kl.in_loss": CORRECTED})
 
 
 def _ratios(

@@ -9,6 +9,7 @@ OURS = (
     "completions/",
     "clip_ratio/",
     "sampling/",
+    "rewards/",
     "reward",
     "reward_std",
     "frac_reward_zero_std",
@@ -40,7 +41,7 @@ class Tail:
 
 
 def is_users_own(key: str) -> bool:
-    """True for metrics that no registered one stands for: each reward function, a user's ``log_metric``, …"""
+    """True for metrics that no registered one stands for: a user's ``log_metric``, …"""
     return not any(key == ours or (ours.endswith("/") and key.startswith(ours)) for ours in OURS)
 
 

@@ -1,0 +1,115 @@
+"""Finished steps → the reporter: at once, when a device is done, or together with the other ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+
+from rlvitals.guard import Guard
+from rlvitals.integrations.trl import measure
+from rlvitals.integrations.trl.completions import GENERATED, Sample
+from rlvitals.integrations.trl.ranks import Ranks
+from rlvitals.integrations.trl.steps import Finished
+from rlvitals.probes.measured import Measured
+from rlvitals.probes.reduction import Pending
+from rlvitals.probes.tally import Tally
+from rlvitals.probes.tokens import TokenTable
+from rlvitals.reporter import Reporter, Resolved
+
+REUSED = "no generation in this step: it trains on the previous one's completions"
+NO_NORM = "the trainer computed no gradient norm in this step"
+
+
+@dataclass(slots=True, kw_only=True)
+class Teller:
+    """Lives on every rank; only rank 0's reporter is enabled. ``table`` names tokens where there is one.
+
+    ``withheld`` are metrics that do not hold for this trainer, with the reason.
+    """
+
+    reporter: Reporter
+    ranks: Ranks
+    withheld: Mapping[str, str] = field(default_factory=dict)
+    table: TokenTable | None = None
+    _waiting: Finished | None = None
+
+    def tell(self, finished: Finished) -> None:
+        """Collective over ranks. On a GPU with several ranks a step is told one step later, when it is copied."""
+        if self.ranks.alone:
+            self._tell_alone(finished)
+        elif finished.pending is None:
+            self._tell_together(finished)
+        else:
+            self.settle()
+            self._waiting = finished
+
+    def settle(self) -> None:
+        """Collective: tells the step that waited for its device."""
+        waiting, self._waiting = self._waiting, None
+        if waiting is not None:
+            self._tell_together(waiting)
+
+    def tell_sample(self, step: int, sample: Sample) -> None:
+        self.reporter.text(
+            step,
+            sample.sample,
+            sample.completion,
+            prompt=sample.prompt,
+            token_ids=sample.token_ids,
+            reward=sample.reward,
+            truncated=sample.truncated,
+            invalid_utf8=sample.invalid_utf8,
+            why=sample.why,
+        )
+
+    def _tell_alone(self, finished: Finished) -> None:
+        pending = finished.pending
+        if pending is None:
+            self._write(finished, finished.tally)
+            return
+        self.reporter.report_when(finished.step, pending.ready, partial(self._resolved, finished, pending))
+
+    def _resolved(self, finished: Finished, pending: Pending) -> Resolved:
+        found = self._measured(finished, finished.tally + pending.tally())
+        return found.values, found.missing, found.extremes
+
+    def _tell_together(self, finished: Finished) -> None:
+        tally = finished.tally
+        with Guard("waiting for the device"):
+            tally = tally + finished.pending.tally() if finished.pending else tally
+        self._write(finished, self.ranks.gather(tally))
+
+    def _write(self, finished: Finished, tally: Tally) -> None:
+        with Guard("reporting the step"):
+            if not self.reporter.enabled:
+                return
+            found = self._measured(finished, tally)
+            self.reporter.report(finished.step, found.values, missing=found.missing, extremes=found.extremes)
+            for metric, (edges, counts) in found.histograms.items():
+                self.reporter.histogram(finished.step, metric, edges, counts)
+
+    def _measured(self, finished: Finished, tally: Tally) -> Measured:
+        """The registry's values of a merged tally, beside the scalars and the reasons for what is missing."""
+        found = tally.measured()
+        values = {**finished.values, **found.values}
+        missing = {
+            **dict.fromkeys(GENERATED, REUSED),
+            measure.GRADIENT: NO_NORM,
+            **found.missing,
+            **self.withheld,
+        }
+        if measure.LOSS in tally.sums:
+            values[measure.LOSS] = tally.sums[measure.LOSS] / self.ranks.size
+        if measure.GRADIENT in tally.sums:
+            values[measure.GRADIENT] = tally.sums[measure.GRADIENT]
+        values = {name: value for name, value in values.items() if name not in self.withheld}
+        named = Measured(values=values, extremes=found.extremes, histograms=found.histograms)
+        if self.table is not None:
+            named = self.table.named(named)
+        return Measured(
+            values=values,
+            missing={name: reason for name, reason in missing.items() if name not in values},
+            extremes=named.extremes,
+            histograms=named.histograms,
+        )
