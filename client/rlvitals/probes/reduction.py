@@ -19,6 +19,7 @@ from rlvitals.contract.report import Extreme
 from rlvitals.probes.arrays import Floats
 from rlvitals.probes.id_sums import IdSums
 from rlvitals.probes.tally import Tally
+from rlvitals.probes.uncompiled import uncompiled
 
 # elements worked on at once: few enough for the intermediate doubles to stay in a core's cache
 CHUNK = 1 << 16
@@ -35,6 +36,7 @@ class Reduction:
     parts: tuple[Tensor, ...]
     build: Callable[[Sequence[Floats]], Tally]
 
+    @uncompiled
     def tally(self) -> Tally:
         """The Tally; on a GPU this waits for the work and its one copy."""
         return Pending([self]).tally()
@@ -46,6 +48,7 @@ class Pending:
     All that lies on one device goes in one copy.
     """
 
+    @uncompiled
     def __init__(self, reductions: Sequence[Reduction]) -> None:
         self._reductions = tuple(reductions)
         parts: dict[torch.device, list[Tensor]] = {}
@@ -57,6 +60,7 @@ class Pending:
     def ready(self) -> bool:
         return all(copy.ready() for copy in self._copies.values())
 
+    @uncompiled
     def tally(self) -> Tally:
         """The sum of all reductions."""
         hosts = {device: copy.host() for device, copy in self._copies.items()}
