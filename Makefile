@@ -31,6 +31,8 @@ $(VENV)/.run: $(VENV)/.made $(INPUTS)
 $(VENV)/.dev: $(VENV)/.run
 	@echo "· installing the development tools, PostgreSQL included"
 	@$(PIP) --constraint constraints.txt --editable '.[server,postgres,trl]' --group demo --group dev
+	@# by itself: its bound on numpy is below what all else here runs with, and its tokenizers need no newer
+	@$(PIP) --constraint constraints.txt --no-deps 'mistral-common; python_version >= "3.11"'
 	@touch $@
 
 demo: $(VENV)/.run ## stream two real GRPO runs into a fresh service and watch them (DEMO_SECONDS, DEMO_OPEN=0)

@@ -148,7 +148,7 @@ def test_the_self_test_draws_from_its_own_generator(encoding: Any) -> None:
 
 
 def test_what_cannot_decode_is_refused_by_name() -> None:
-    with pytest.raises(VocabularyError, match="expected a Hugging Face tokenizer, .*object"):
+    with pytest.raises(VocabularyError, match=r"expected a Hugging Face tokenizer, .*object"):
         TokenTable.from_tokenizer(object())
 
 

@@ -10,7 +10,7 @@ from rlvitals.probes.vocabulary.vocabulary import Decode, Family, Source, Vocabu
 
 def find_sentencepiece(processor: Any) -> Source | None:
     """None for what is no processor. Its decode never shows control pieces."""
-    if not (hasattr(processor, "id_to_piece") and hasattr(processor, "is_byte")):
+    if not (hasattr(processor, "serialized_model_proto") and hasattr(processor, "is_byte")):
         return None
     return model_source(processor, lambda ids, _: str(processor.decode(list(ids))))
 
