@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from rlvitals.probes.arrays import Floats
-from rlvitals.probes.host_blocks import Array, Block, differences
+from rlvitals.probes.differences_numpy import Array, Block, differences
 from rlvitals.probes.id_sums import IdSums
 from rlvitals.probes.kl_form import CAP, Form
 

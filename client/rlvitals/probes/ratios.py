@@ -1,9 +1,9 @@
 """Importance ratios of the sampled token, r = exp(above - below), under the loss mask.
 
 Three of them: new over old (what the loss clips), old over rollout (trainer against sampler, for the same weights)
-and policy over reference. All sums are of ``e = r - 1`` in double precision, which keeps the digits where all ratios
-are near 1, as they are in a healthy step. Tensors are summed where they are (`ratios_torch`), arrays without torch
-(`ratios_numpy`); both give the same Tally.
+and policy over reference. All sums are of ``e = r - 1`` in double precision, which keeps the digits where all
+ratios are near 1, as they are in a healthy step. Tensors are summed where they are (`ratios_torch`), arrays
+without torch (`ratios_numpy`); both give the same Tally.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ NO_REFERENCE = "not measured: there are no reference log-probs"
 BEYOND = 10.0
 """A ratio above it, or below one over it, is counted as beyond bounds."""
 STATS = ("tokens", "excess", "excess_sq", "k3", "beyond")
-"""What a block sums; behind them a kind's own sums, then (log r, flat index, id) of the largest and (-log r, …)."""
+"""What a block sums; behind them a kind's own, then (log r, flat index, id) of the largest and (-log r, …)."""
 _CLIPS = ("ratio.clipped_low", "ratio.clipped_high")
 _APART = ("rollout.difference", "rollout.probability")
 
@@ -111,8 +111,8 @@ def measure_ratios(
     """Launches the sums of r = exp(logp - old) and returns at once.
 
     ``logp``, ``old``, ``mask``, ``ids`` (B, T) on one device, ``advantages`` (B,) or (B, T). A token counts as
-    clipped below where r < 1 - eps_low and A < 0, above where r > 1 + eps_high and A > 0, and as beyond bounds where
-    r > beyond or r < 1 / beyond. Tokens with a non-finite log-prob are left out (nonfinite.py counts them).
+    clipped below where r < 1 - eps_low and A < 0, above where r > 1 + eps_high and A > 0, and as beyond bounds
+    where r > beyond or r < 1 / beyond. Tokens with a non-finite log-prob are left out (`nonfinite` counts them).
 
     Raises `ProbeArgumentError` naming the argument of a wrong shape, device or dtype.
     """

@@ -11,8 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from rlvitals.probes import ratios, reduction
-from rlvitals.probes.ratios import METRICS, missing, tally_ratios, tally_rollout
+from rlvitals.probes import ratio_bins, ratios, reduction
+from rlvitals.probes.ratios import (
+    METRICS,
+    REFERENCE,
+    ROLLOUT,
+    missing,
+    tally_ratios,
+    tally_reference,
+    tally_rollout,
+)
 from rlvitals.probes.tally import Tally
 
 NAN, INF = math.nan, math.inf
@@ -87,6 +95,7 @@ def test_equal_log_probs_give_exactly_1_everywhere() -> None:
     assert measured.values == {
         "ratio.max": 1.0, "ratio.min": 1.0, "ratio.ess": 1.0, "ratio.approx_kl": 0.0,
         "ratio.log_abs_p999": 0.0, "ratio.clip_low_share": 0.0, "ratio.clip_high_share": 0.0,
+        "ratio.beyond_count": 0.0,
     }  # fmt: skip
 
 
@@ -184,7 +193,7 @@ def test_the_tail_of_the_ratios_is_read_from_96_bins() -> None:
         tally_ratios(logp, torch.zeros(1, width), torch.ones(1, width), torch.ones(1), **EPS).measured().values
     )
     assert 0.5 <= values["ratio.log_abs_p999"] <= 0.5 * 1.155
-    assert ratios.BINS == 96
+    assert ratio_bins.BINS == 96
 
 
 def test_the_mismatch_with_the_sampler_is_a_mean_over_tokens_that_have_both() -> None:
@@ -196,7 +205,7 @@ def test_the_mismatch_with_the_sampler_is_a_mean_over_tokens_that_have_both() ->
     assert math.isclose(values["ratio.rollout_prob_diff"], apart, rel_tol=1e-12)
     assert "no log-probs" in tally_rollout(logp, None, mask).measured().missing["ratio.rollout_logp_diff"]
     empty = tally_rollout(logp, rollout, mask * 0).measured()
-    assert set(empty.missing) == {"ratio.rollout_logp_diff", "ratio.rollout_prob_diff"}
+    assert set(empty.missing) == set(ROLLOUT)
 
 
 def test_the_gradient_graph_and_the_generators_are_left_alone() -> None:
@@ -207,3 +216,55 @@ def test_the_gradient_graph_and_the_generators_are_left_alone() -> None:
     assert not any(part.requires_grad for part in work.parts)
     assert torch.equal(torch.get_rng_state(), before[0])
     assert np.array_equal(np.random.get_state()[1], before[1])
+
+
+def test_trainer_against_sampler_is_told_with_the_token_where_they_differ_most() -> None:
+    given = batch(spread=0.1)
+    logp, rollout, mask, ids = given["logp"], given["old"], given["mask"], given["ids"]
+    logp[1, 2], rollout[1, 2], mask[1, 2], ids[1, 2] = -9.0, -1.0, 1, 77
+    measured = tally_rollout(logp, rollout, mask, ids, sample_offset=5).measured()
+    r = exact_ratios(given)
+    assert set(ROLLOUT) == set(measured.values)
+    least = measured.extremes["ratio.rollout_min"]
+    assert (least.token_id, least.sample, least.position, least.masked) == (77, 6, 2, False)
+    assert math.isclose(measured.values["ratio.rollout_min"], math.exp(-8), rel_tol=1e-12)
+    assert math.isclose(measured.values["ratio.rollout_max"], r.max().item(), rel_tol=1e-12)
+    ess = (r.sum() ** 2 / (len(r) * (r**2).sum())).item()
+    assert math.isclose(measured.values["ratio.rollout_ess"], ess, rel_tol=1e-12)
+    exact = (r - 1 - r.log()).mean().item()
+    assert math.isclose(measured.values["ratio.rollout_approx_kl"], exact, rel_tol=1e-9)
+    assert measured.values["ratio.rollout_beyond_count"] == 1
+
+
+def test_policy_over_reference_is_measured_apart_from_new_over_old() -> None:
+    given = batch()
+    new = tally_ratios(**given, **EPS)
+    reference = tally_reference(given["logp"], given["old"] - 1.0, given["mask"], given["ids"])
+    values = (new + reference).measured().values
+    assert set(METRICS) | set(REFERENCE) == set(values)
+    assert math.isclose(values["ratio.reference_max"], values["ratio.max"] * math.e, rel_tol=1e-6)
+    assert math.isclose(values["ratio.reference_ess"], values["ratio.ess"], rel_tol=1e-6)
+    assert set(tally_reference(given["logp"], None, given["mask"]).measured().missing) == set(REFERENCE)
+
+
+@pytest.mark.parametrize("beyond", [10.0, 2.0])
+def test_tokens_beyond_bounds_are_counted_on_both_sides(beyond: float) -> None:
+    given = batch(spread=1.0)
+    given["logp"][1, 1], given["old"][1, 1], given["mask"][1, 1] = -0.5, -5.0, 1
+    given["logp"][2, 1], given["old"][2, 1], given["mask"][2, 1] = -5.0, -0.5, 1
+    r = exact_ratios(given)
+    exact = int(((r > beyond) | (r < 1 / beyond)).sum())
+    assert tally_ratios(**given, **EPS, beyond=beyond).measured().values["ratio.beyond_count"] == exact >= 2
+    with pytest.raises(ValueError, match=r"beyond: expected 1\.0 or more, got 0\.5"):
+        tally_ratios(**given, **EPS, beyond=0.5)
+
+
+def test_the_largest_ratio_is_found_although_every_token_that_counts_is_below_1(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(reduction, "CHUNK", 1)
+    old, mask = torch.zeros(3, 3), torch.tensor([1, 1, 0]).expand(3, 3)
+    logp = torch.tensor([[-4.0, -5.0, 0.0], [-1.0, -3.5, 0.0], [-2.0, -9.0, 0.0]])
+    measured = tally_ratios(logp, old, mask, torch.ones(3), **EPS).measured()
+    assert measured.values["ratio.max"] == pytest.approx(math.exp(-1))
+    assert measured.extremes["ratio.max"].sample == 1

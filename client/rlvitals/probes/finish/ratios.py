@@ -1,4 +1,4 @@
-"""Importance ratios, new over old and trainer over sampler."""
+"""Importance ratios: new over old, trainer over sampler, policy over reference."""
 
 from __future__ import annotations
 
@@ -11,19 +11,26 @@ from rlvitals.probes.finish.tables import NO_LOSS_TOKENS, Family, Finding
 if TYPE_CHECKING:
     from rlvitals.probes.tally import Tally
 
+PREFIXES = ("ratio.", "ratio.rollout_", "ratio.reference_")
 
-def _ratio(tally: Tally) -> Iterator[Finding]:
-    if "ratio.tokens" not in tally.counts:
-        return
-    tokens = tally.counts["ratio.tokens"]
+
+def _ratios(tally: Tally) -> Iterator[Finding]:
+    for prefix in PREFIXES:
+        if f"{prefix}tokens" in tally.counts:
+            yield from _of_kind(tally, prefix)
+
+
+def _of_kind(tally: Tally, prefix: str) -> Iterator[Finding]:
+    tokens = tally.counts[f"{prefix}tokens"]
     if not tokens:
-        yield "ratio.ess", NO_LOSS_TOKENS
-        yield "ratio.log_abs_p999", NO_LOSS_TOKENS
+        yield from ((f"{prefix}{name}", NO_LOSS_TOKENS) for name in ("ess", "log_abs_p999", "beyond_count"))
         return
-    yield "ratio.ess", _effective_sample_size(tokens, tally.sums["ratio.excess"], tally.sums["ratio.excess_sq"])
-    largest = tally.maxima["ratio.log_abs"].value
-    quantile = tally.sketches["ratio.log_abs"].quantile(0.999, largest=largest)
-    yield "ratio.log_abs_p999", NO_LOSS_TOKENS if quantile is None else quantile
+    excess, excess_sq = tally.sums[f"{prefix}excess"], tally.sums[f"{prefix}excess_sq"]
+    yield f"{prefix}ess", _effective_sample_size(tokens, excess, excess_sq)
+    yield f"{prefix}beyond_count", float(tally.counts[f"{prefix}beyond"])
+    largest = tally.maxima[f"{prefix}log_abs"].value
+    quantile = tally.sketches[f"{prefix}log_abs"].quantile(0.999, largest=largest)
+    yield f"{prefix}log_abs_p999", NO_LOSS_TOKENS if quantile is None else quantile
 
 
 def _effective_sample_size(tokens: int, excess: float, excess_sq: float) -> float:
@@ -43,13 +50,15 @@ RATIOS = Family(
         "ratio.clip_low_share": ("ratio.clipped_low", "ratio.tokens", 1.0, NO_LOSS_TOKENS),
         "ratio.clip_high_share": ("ratio.clipped_high", "ratio.tokens", 1.0, NO_LOSS_TOKENS),
         "ratio.approx_kl": ("ratio.k3", "ratio.tokens", 1.0, NO_LOSS_TOKENS),
-        "ratio.rollout_logp_diff": ("rollout.difference", "rollout.tokens", 1.0, NO_LOSS_TOKENS),
-        "ratio.rollout_prob_diff": ("rollout.probability", "rollout.tokens", 1.0, NO_LOSS_TOKENS),
+        "ratio.rollout_logp_diff": ("rollout.difference", "ratio.rollout_tokens", 1.0, NO_LOSS_TOKENS),
+        "ratio.rollout_prob_diff": ("rollout.probability", "ratio.rollout_tokens", 1.0, NO_LOSS_TOKENS),
+        "ratio.rollout_approx_kl": ("ratio.rollout_k3", "ratio.rollout_tokens", 1.0, NO_LOSS_TOKENS),
     },
     extremes={
-        "ratio.max": ("maxima", "ratio.tokens", NO_LOSS_TOKENS),
-        "ratio.min": ("minima", "ratio.tokens", NO_LOSS_TOKENS),
+        f"{prefix}{name}": (side, f"{prefix}tokens", NO_LOSS_TOKENS)
+        for prefix in PREFIXES
+        for name, side in (("max", "maxima"), ("min", "minima"))
     },
-    histograms={"ratio.log_abs_p999": "ratio.log_abs"},
-    findings=_ratio,
+    histograms={f"{prefix}log_abs_p999": f"{prefix}log_abs" for prefix in PREFIXES},
+    findings=_ratios,
 )

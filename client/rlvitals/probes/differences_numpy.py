@@ -1,4 +1,4 @@
-"""Arrays cut into blocks of rows, so that the doubles in between stay small; NumPy only."""
+"""Differences of two log-probs under the loss mask, in doubles, by blocks of rows; for arrays, without torch."""
 
 from __future__ import annotations
 

@@ -1,0 +1,90 @@
+"""The sums of `ratios` where the tensors are, in cache-sized blocks, without waiting on a GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from rlvitals.probes.arrays import Floats
+from rlvitals.probes.differences_torch import Block, by_rows, differences
+from rlvitals.probes.ratio_bins import BINS, LEAST, PER_NAT, SHIFT
+from rlvitals.probes.reduction import Reduction, Workspace, on_host, per_token, stack
+from rlvitals.probes.tally import Tally
+
+
+def launch(
+    above: Tensor,
+    below: Tensor,
+    mask: Tensor,
+    ids: Tensor | None,
+    *,
+    beyond: float,
+    extra: Callable[[Block], list[Tensor]] | None,
+    build: Callable[[Floats, Floats, int], Tally],
+) -> Reduction:
+    """Launches the sums of r = exp(above - below), those that ``extra`` adds, the peaks and the bins.
+
+    ``beyond`` is the largest |log r| that is not counted; ``build`` takes the rows, the bins and how many elements
+    the bins hold, tokens that do not count among them as a ratio of 1.
+    """
+    bins, rows = _Bins(above), []
+    for block in differences(above, below, mask, ids):
+        excess = torch.exp(block.difference, out=block.scratch).sub_(1.0)
+        sums = _sums(block, excess, beyond) + (extra(block) if extra is not None else [])
+        bins.add(block)
+        rows += [stack(sums), *block.peaks]
+    stats = torch.cat(rows) if rows else above.new_zeros(0, dtype=torch.float64)
+    return Reduction(parts=(stats, bins.part), build=partial(_built, build, above.numel()))
+
+
+def _built(build: Callable[[Floats, Floats, int], Tally], elements: int, parts: Sequence[Floats]) -> Tally:
+    return build(parts[0], parts[1], elements)
+
+
+def clipped(advantages: Tensor, floor: float, ceiling: float, block: Block) -> list[Tensor]:
+    """Tokens clipped below and above; by rows where a row has one advantage."""
+    if block.low >= floor and block.high <= ceiling:
+        return [torch.zeros((), dtype=torch.float64, device=block.difference.device)] * 2
+    pulls = by_rows(per_token(advantages), block.rows)
+    low, high = block.difference < floor, block.difference > ceiling
+    if pulls.shape[1] == 1:
+        low, high = low.sum(1, keepdim=True), high.sum(1, keepdim=True)
+    return [(low * (pulls < 0)).sum(), (high * (pulls > 0)).sum()]
+
+
+def apart(above: Tensor, below: Tensor, block: Block) -> list[Tensor]:
+    """Sums of |log r| and of |exp(above) - exp(below)|."""
+    total = torch.abs(block.difference, out=block.scratch).sum()
+    probability = block.scratch.copy_(above[block.rows]).exp_().sub_(below[block.rows].double().exp_()).abs_()
+    return [total, probability.masked_fill_(block.counted == 0, 0.0).sum()]
+
+
+def _sums(block: Block, excess: Tensor, beyond: float) -> list[Tensor]:
+    """`ratios.STATS`: tokens, sums of e, e^2 and e - log r, tokens beyond. A log ratio of 0 adds nothing."""
+    flat, total = excess.view(-1), excess.sum()
+    far = torch.zeros_like(total)
+    if max(-block.low, block.high) > beyond:
+        far = (block.difference.abs() > beyond).count_nonzero()
+    return [block.tokens, total, flat.dot(flat), total - block.difference.sum(), far]
+
+
+class _Bins:
+    """Counts |log ratio| in the bins of the sketch, with one more bin below and one above."""
+
+    def __init__(self, like: Tensor) -> None:
+        self.part = torch.zeros(BINS + 2, dtype=torch.float64, device=like.device)
+        self._space = Workspace(like, torch.float32, torch.int64)
+        self._one = torch.ones(1, dtype=torch.float64, device=like.device)
+
+    def add(self, block: Block) -> None:
+        # single precision is enough to choose a bin; whatever is below the least edge goes below
+        single, whole = self._space.of(block.rows)
+        single.copy_(block.difference).abs_().clamp_min_(LEAST).log_().mul_(PER_NAT).add_(SHIFT)
+        where = whole.copy_(single.clamp_(0, BINS + 1)).view(-1)
+        if on_host(where):
+            self.part += torch.bincount(where, minlength=BINS + 2)
+        else:
+            self.part.scatter_add_(0, where, self._one.expand(where.shape))
