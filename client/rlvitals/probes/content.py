@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rlvitals.contract.report import Extreme
+from rlvitals.probes.arguments import ShapeError
 from rlvitals.probes.arrays import Flags, Whole, whole
 from rlvitals.probes.chosen import chosen_mask
 from rlvitals.probes.code_points import count_controls, odd_invisibles, points_of
@@ -100,6 +101,8 @@ def tally_content(
     """
     numbers = whole(ids)
     mask = chosen_mask(chosen, numbers.shape)
+    if prompts is not None and len(prompts) != numbers.shape[0]:
+        raise ShapeError("prompts", f"one text for each of {numbers.shape[0]} completions", str(len(prompts)))
     if spelt is None:
         spelt = table.spelling.spell(numbers, mask, sample, sample_offset)
     found = _Found.of(table, numbers, mask, {*stop_ids, *allowed_ids})

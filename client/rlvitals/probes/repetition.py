@@ -11,6 +11,7 @@ from rlvitals.contract.report import Extreme
 from rlvitals.probes.arrays import Flags, Whole, whole
 from rlvitals.probes.chosen import chosen_mask, positions_in
 from rlvitals.probes.content import EVERY_ROW, ContentTable
+from rlvitals.probes.mixing import STRIDE, Words, mixed
 from rlvitals.probes.row_sample import RowSample
 from rlvitals.probes.spelling import SpeltRows
 from rlvitals.probes.tally import Tally
@@ -21,9 +22,6 @@ LOOPS_FROM_GRAMS, LOOPS_FROM_PACKING = 0.5, 10.0
 NO_TEXT = "not measured: without a token table the text of the ids is not known"
 # tokens looked at together: few enough for the intermediate arrays to stay in a core's cache
 _BLOCK = 1 << 16
-_MULTIPLIERS = np.asarray(
-    [0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB, 0xD6E8FEB86659FD93], np.uint64
-)
 
 
 def tally_repetition(
@@ -38,17 +36,20 @@ def tally_repetition(
     """Tallies completions ``ids`` (B, T); ``chosen`` are their lengths (B,) or the mask (B, T) of chosen tokens.
 
     Runs are looked for in every completion, the rest in those that ``sample`` draws, or in those of ``spelt``.
-    A token that the policy did not choose ends a run and a 4-gram. Without ``table`` and ``spelt`` the text is not
-    known: the compression ratio is missing and completions loop by their 4-grams alone.
+    A token that the policy did not choose ends a run and a 4-gram. In a 4-gram the tokens that spell one character
+    count as one. Without ``table`` and ``spelt`` the text is not known: then each token counts, the compression
+    ratio is missing, and completions loop by their 4-grams alone.
     """
     numbers = whole(ids)
     mask = chosen_mask(chosen, numbers.shape)
     if spelt is None and table is not None:
         spelt = table.spelling.spell(numbers, mask, sample, sample_offset)
-    rows = sample.rows(numbers.shape[0], sample_offset) if spelt is None or spelt.reason else spelt.rows
-    total, repeated = _grams(numbers, mask, rows)
-    loops = repeated > LOOPS_FROM_GRAMS * total
     tally, packed = _packing(spelt)
+    if spelt is not None and spelt.reason:
+        spelt = None
+    rows = sample.rows(numbers.shape[0], sample_offset) if spelt is None else spelt.rows
+    total, repeated = _grams(numbers, mask, rows, spelt)
+    loops = repeated > LOOPS_FROM_GRAMS * total
     loops |= False if packed is None else packed
     grams = Tally(
         counts={
@@ -62,21 +63,38 @@ def tally_repetition(
     return grams + tally + _runs(numbers, mask, sample_offset)
 
 
-def _grams(ids: Whole, mask: Flags | None, rows: Whole) -> tuple[Whole, Whole]:
+def _grams(ids: Whole, mask: Flags | None, rows: Whole, spelt: SpeltRows | None) -> tuple[Whole, Whole]:
     """Of each of ``rows``: 4-grams among its last 512 chosen tokens, and how many of them are repetitions."""
     found = np.zeros((2, rows.size), np.int64)
     for index, row in enumerate(rows.tolist()):
         places = positions_in(mask, row, ids.shape[1])[-WINDOW:]
         if places.size < GRAM:
             continue
-        # told apart by 64-bit hashes: 512 tokens share one by chance once in 10^14 windows
-        mixed = ids[row, places].astype(np.uint64)[:, None] * _MULTIPLIERS
-        mixed ^= mixed >> np.uint64(29)
-        last = places.size - GRAM + 1
-        grams = sum((mixed[start : start + last, start] for start in range(GRAM)), np.zeros(last, np.uint64))
-        grams = grams[places[GRAM - 1 :] - places[:last] == GRAM - 1]
+        inside = spelt.inside[index][-WINDOW:] if spelt is not None else np.zeros(places.size, np.bool_)
+        stretch = np.concatenate([[0], np.cumsum(np.diff(places) != 1)])
+        units, first = _units(ids[row, places], inside, stretch)
+        last = max(0, units.size - GRAM + 1)
+        grams = np.zeros(last, np.uint64)
+        for shift in range(GRAM):
+            grams = mixed(grams + units[shift : shift + last])
+        grams = grams[stretch[first[:last]] == stretch[first[GRAM - 1 :]]]
         found[:, index] = grams.size, grams.size - np.unique(grams).size
     return found[0], found[1]
+
+
+def _units(ids: Whole, inside: Flags, stretch: Whole) -> tuple[Words, Whole]:
+    """Hashes of tokens, and which token each starts with; tokens that spell one character together are one.
+
+    Else a script without tokens of its own, which repeats its few leading bytes, would look like a loop. Two of a
+    window's hashes are equal by chance once in 10^14 windows.
+    """
+    words = mixed(ids.astype(np.uint64))
+    inside = inside & np.concatenate([[False], stretch[1:] == stretch[:-1]])
+    first = np.flatnonzero(~inside)
+    if first.size == ids.size:
+        return words, first
+    nth = np.arange(ids.size) - np.repeat(first, np.diff(np.append(first, ids.size)))
+    return np.add.reduceat(mixed(words + nth.astype(np.uint64) * np.uint64(STRIDE)), first), first
 
 
 def _packing(spelt: SpeltRows | None) -> tuple[Tally, Flags | None]:

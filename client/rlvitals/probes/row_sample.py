@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from rlvitals.probes import arguments
 from rlvitals.probes.arrays import Whole
+from rlvitals.probes.mixing import STRIDE, WORD, mixed
 
 TOKENS = 1 << 17
 LEAST_COMPLETIONS = 8
@@ -42,19 +42,6 @@ class RowSample:
         """The rows to look at of a part of ``count`` completions whose first is number ``sample_offset``."""
         if self.share >= 1.0:
             return np.arange(count)
-        numbers = np.arange(count, dtype=np.uint64) + np.uint64(sample_offset % _WORD)
-        drawn = _mixed(numbers + np.uint64(self.seed * 0x9E3779B97F4A7C15 % _WORD))
+        numbers = np.arange(count, dtype=np.uint64) + np.uint64(sample_offset % WORD)
+        drawn = mixed(numbers + np.uint64(self.seed * STRIDE % WORD))
         return np.flatnonzero((drawn >> np.uint64(11)).astype(np.float64) < self.share * 2.0**53)
-
-
-_WORD = 1 << 64
-
-Words = npt.NDArray[np.uint64]
-
-
-def _mixed(numbers: Words) -> Words:
-    """SplitMix64's finaliser (Steele, Lea and Flood 2014), which wraps around by design."""
-    numbers = (numbers ^ (numbers >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    numbers = (numbers ^ (numbers >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    mixed: Words = numbers ^ (numbers >> np.uint64(31))
-    return mixed

@@ -21,12 +21,14 @@ _BREAK = b"\n"
 class SpeltRows:
     """Completions of a batch that were spelt: ``rows`` of the batch, their numbers ``samples`` in the step.
 
-    ``slots`` are each one's chosen ids as indexes of the token table. ``reason`` says why nothing was spelt.
+    ``slots`` are each one's chosen ids as indexes of the token table, ``inside`` says which of them start inside a
+    character. ``reason`` says why nothing was spelt.
     """
 
     rows: Whole
     samples: Whole
     slots: tuple[Whole, ...] = ()
+    inside: tuple[Flags, ...] = ()
     texts: tuple[str, ...] = ()
     points: tuple[Points, ...] = ()
     reason: str = ""
@@ -36,12 +38,14 @@ class SpeltRows:
 class Spelling:
     """``pieces`` (rows + 1) are the bytes of each id of ``table``; what is no text is a line break.
 
+    ``starts_inside`` says whose first byte continues a character.
     So a special, unassigned or out-of-range id breaks a character, as it does for the UTF-8 signals, and its name
     does not count as writing.
     """
 
     table: TokenTable
     pieces: Sequence[bytes]
+    starts_inside: Flags
 
     @classmethod
     def of(cls, table: TokenTable) -> Spelling:
@@ -51,7 +55,8 @@ class Spelling:
                 pieces[token_id] = piece
         for token_id in np.flatnonzero(np.isin(table.classes, _SILENT)).tolist():
             pieces[token_id] = _BREAK
-        return cls(table=table, pieces=pieces)
+        starts_inside = np.fromiter((0x80 <= piece[0] <= 0xBF for piece in pieces), np.bool_, len(pieces))
+        return cls(table=table, pieces=pieces, starts_inside=starts_inside)
 
     def spell(self, ids: Whole, mask: Flags | None, sample: RowSample, sample_offset: int = 0) -> SpeltRows:
         """The rows of ``ids`` (B, T) that ``sample`` draws, without the tokens that ``mask`` (B, T) leaves out.
@@ -68,6 +73,7 @@ class Spelling:
             rows=rows,
             samples=rows + sample_offset,
             slots=slots,
+            inside=tuple(self.starts_inside[slot] for slot in slots),
             texts=texts,
             points=tuple(map(points_of, texts)),
         )

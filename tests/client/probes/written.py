@@ -2,31 +2,32 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 
+from rlvitals.probes.arrays import Whole
 from rlvitals.probes.content import ContentTable, tally_content
 from rlvitals.probes.duplicates import tally_duplicates
 from rlvitals.probes.repetition import tally_repetition
 from rlvitals.probes.scripts import ScriptBaseline
 from rlvitals.probes.tally import Tally
+from rlvitals.probes.text import pack
 from rlvitals.probes.tokens import TokenTable
 from tests.client.probes.test_tokens import byte_fallback
 
 HI = 257
 
 
+@cache
 def byte_table() -> ContentTable:
     """A vocabulary of an unknown token (id 0), the 256 bytes (ids 1 to 256), " hi" (257) and "a\ufffd" (258)."""
     return ContentTable.of(TokenTable.from_tokenizer(byte_fallback(), 300))
 
 
-def spelt(*texts: str) -> tuple[np.ndarray[tuple[int, int], np.dtype[np.int64]], list[int]]:
-    """Texts as bytes of `byte_table`, padded on the right."""
-    rows = [[byte + 1 for byte in text.encode()] for text in texts]
-    width = max(map(len, rows), default=0)
-    return np.asarray([row + [0] * (width - len(row)) for row in rows], np.int64).reshape(-1, width), [
-        len(row) for row in rows
-    ]
+def spelt(*texts: str) -> tuple[Whole, Whole]:
+    """Texts as bytes of `byte_table`, padded on the right, and their lengths."""
+    return pack([[byte + 1 for byte in text.encode()] for text in texts])
 
 
 def everything_written(mask_value: int) -> Tally:

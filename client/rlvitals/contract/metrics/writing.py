@@ -121,7 +121,10 @@ WRITING: tuple[Metric, ...] = (
         meaning="Share of 4-grams that occurred before in the same completion, among its last 512 tokens.",
         formula="sum (4-grams - distinct 4-grams) / sum 4-grams",
         shape="(B, T) token ids of the completions that are read in full",
-        edge="A tool's token breaks a 4-gram. Missing where no completion has four tokens in a row.",
+        edge=(
+            "Tokens that spell one character together count as one. A tool's token breaks a 4-gram. Missing where "
+            "no completion has four tokens in a row."
+        ),
         source="seq-rep-n, Welleck et al. 2019",
     ),
     Metric(
