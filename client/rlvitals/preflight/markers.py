@@ -165,10 +165,11 @@ def check_response_marker(
     marker = given if given is not None else rendering.marker
     alone = tokens.encode(marker)
     turns, text = (2, rendering.dialogue) if rendering.dialogue else (1, rendering.answered)
+    turns += marker in rendering.tail  # a template that opens the next answer whether asked to or not
     found = occurrences(tokens.encode(text), alone)
     told = f"{marker!r} is {tokens.show(alone)}"
     if found == turns:
-        yield Finding(check="T11", verdict=Verdict.OK, subject=subject, evidence=f"{told}; once in each turn")
+        yield Finding(check="T11", verdict=Verdict.OK, subject=subject, evidence=f"{told}; {turns} times")
         return
     at = text.find(marker)
     context = tokens.encode(text[: at + len(marker)])[-len(alone) - 2 :] if at >= 0 else []
@@ -176,7 +177,7 @@ def check_response_marker(
         check="T11",
         verdict=Verdict.FATAL if given is not None else Verdict.INFO,
         subject="The response marker is not found by its ids",
-        evidence=f"{told} alone, and stands {found} times in {turns} assistant turns"
+        evidence=f"{told} alone, and stands {found} times where {turns} assistant turns begin"
         + (f"; in context the text is {tokens.show(context)}" if context else "; its text does not occur"),
         fix="give the collator the ids as they are in context, or use a marker of special tokens "
         f"({rendering.marker!r})",

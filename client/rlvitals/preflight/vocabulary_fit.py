@@ -108,7 +108,8 @@ def check_resized(tokens: TokenizerFacts, model: ModelFacts | None) -> Iterator[
 
 def check_added_round_trip(tokens: TokenizerFacts) -> Iterator[Finding]:
     """T4: each added token encodes to itself alone and decodes to its own text."""
-    ids = [i for i in tokens.added if i not in hijacked(tokens)]
+    taken = set(hijacked(tokens))
+    ids = [i for i in tokens.added if i not in taken]
     spelt = tokens.encode_all([tokens.added[i] for i in ids]) if ids else []
     bad = [
         f"{i} {tokens.added[i]!r} encodes to {got} and decodes to {tokens.decode([i])!r}"

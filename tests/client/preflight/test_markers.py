@@ -109,7 +109,7 @@ def test_t11_a_marker_that_merges_with_its_context_is_not_found() -> None:
     merging = template.replace("\n\n{{ '\nA:'", "\n{{ '\nA:'")
     finding = only(check_response_marker(tokens, rendering(tokens, merging), "\nA:"))
     assert finding.verdict is Verdict.FATAL
-    assert "stands 0 times in 2 assistant turns" in finding.evidence
+    assert "stands 0 times where 2 assistant turns begin" in finding.evidence
     assert "in context the text is" in finding.evidence
     assert verdicts(check_response_marker(tokens, rendering(tokens, template), "\nA:")) == [Verdict.OK]
 

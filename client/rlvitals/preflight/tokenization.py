@@ -1,0 +1,175 @@
+"""The stage of T1 to T21: reads tokenizer, model, generation config and template, then judges what was read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rlvitals.guard import outcome
+from rlvitals.preflight.boundaries import check_bos, check_merge, check_prefix, check_text_round_trip
+from rlvitals.preflight.data_sample import read_passages
+from rlvitals.preflight.finding import Finding, Verdict
+from rlvitals.preflight.identity import check_padding_side, check_same
+from rlvitals.preflight.markers import check_near_misses, check_response_marker, check_specials
+from rlvitals.preflight.model import GenerationFacts, ModelFacts, read_generation, read_model
+from rlvitals.preflight.passage import Passage
+from rlvitals.preflight.prompts import check_injection, check_prompts
+from rlvitals.preflight.stops import Stops, check_eos, check_pad, check_turn_end
+from rlvitals.preflight.subject import Subject
+from rlvitals.preflight.template import Rendering, render
+from rlvitals.preflight.tokenizer import TokenizerFacts, read_tokenizer
+from rlvitals.preflight.vocabulary_fit import (
+    check_added_round_trip,
+    check_fit,
+    check_hijack,
+    check_resized,
+    check_unassigned,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenizationFacts:
+    """All that T1 to T21 look at. ``rendering`` is None without a chat template or where it cannot be rendered."""
+
+    tokens: TokenizerFacts
+    model: ModelFacts | None = None
+    generation: GenerationFacts | None = None
+    rendering: Rendering | None = None
+    others: dict[str, TokenizerFacts] = field(default_factory=dict)
+    passages: Sequence[Passage] = ()
+    stop_ids: tuple[int, ...] = ()
+    sampler_masks: bool | None = None
+    response_template: str | None = None
+    own_padding: bool = False
+
+
+def judge(facts: TokenizationFacts) -> Iterator[Finding]:
+    """T1 to T21 in order, on facts alone."""
+    tokens, model, rendering, passages = facts.tokens, facts.model, facts.rendering, facts.passages
+    stops = Stops.of(tokens, model, facts.generation, facts.stop_ids)
+    yield from check_fit(tokens, model)
+    yield from check_unassigned(tokens, model, facts.generation, facts.sampler_masks)
+    yield from check_resized(tokens, model)
+    yield from check_added_round_trip(tokens)
+    yield from check_hijack(tokens)
+    yield from check_turn_end(tokens, rendering, stops)
+    yield from check_eos(tokens, model, stops)
+    yield from check_pad(tokens, rendering, model, stops)
+    yield from check_specials(tokens, rendering)
+    yield from check_near_misses(tokens, rendering, passages)
+    yield from check_response_marker(tokens, rendering, facts.response_template)
+    yield from check_prefix(tokens, rendering)
+    yield from check_merge(tokens, rendering)
+    yield from check_bos(tokens, rendering)
+    yield from check_prompts(tokens, rendering, stops, [p for p in passages if p.role == "prompt"])
+    yield from check_injection(tokens, passages)
+    yield from _texts(tokens, passages)
+    yield from check_same(tokens, facts.others)
+    yield from check_padding_side(tokens, model, own_padding=facts.own_padding)
+
+
+def _texts(tokens: TokenizerFacts, passages: Sequence[Passage]) -> Iterator[Finding]:
+    from rlvitals.preflight.garble import check_bom, check_garble
+
+    yield from check_bom(tokens, passages)
+    yield from check_garble(tokens, passages)
+    yield from check_text_round_trip(tokens, passages)
+
+
+def check_tokenization(subject: Subject) -> Iterator[Finding]:
+    """Reads what was given and judges it. What can't be read is a finding; without a tokenizer that is all."""
+    given = subject.tokenizer if subject.tokenizer is not None else _folder_with(subject.model, "tokenizer.json")
+    if given is None:
+        yield _skipped("T1", "Tokenizer", "no tokenizer was given")
+        return
+    tokens, error = outcome(read_tokenizer, given)
+    if tokens is None:
+        yield _unreadable("T1", "The tokenizer cannot be read", given, error)
+        return
+    parts: dict[str, Any] = {}
+    yield from _read(parts, "model", read_model, subject.model, "T1")
+    sampling = subject.generation_config
+    sampling = sampling if sampling is not None else _folder_with(subject.model, "generation_config.json")
+    yield from _read(parts, "generation", read_generation, sampling, "T7")
+    yield from _read_template(parts, tokens, subject.chat_template)
+    others: dict[str, TokenizerFacts] = {}
+    for role, other in subject.other_tokenizers.items():
+        yield from _read(others, role, read_tokenizer, other, "T20")
+    facts = TokenizationFacts(
+        tokens=tokens,
+        others=others,
+        passages=read_passages(subject.data),
+        stop_ids=tuple(subject.stop_ids),
+        sampler_masks=subject.sampler_masks,
+        response_template=subject.response_template,
+        own_padding=subject.trainer_config is not None,  # RL trainers pad prompts on the left themselves
+        **parts,
+    )
+    yield from judge(facts)
+    yield from _tell_census(facts)
+
+
+def _read(parts: dict[str, Any], name: str, read: Any, given: Any, check: str) -> Iterator[Finding]:
+    if given is None:
+        return
+    value, error = outcome(read, given)
+    if value is None:
+        yield _unreadable(check, f"The {name} cannot be read", given, error)
+    else:
+        parts[name] = value
+
+
+def _read_template(parts: dict[str, Any], tokens: TokenizerFacts, given: str | None) -> Iterator[Finding]:
+    template = _as_text(given) if given is not None else tokens.chat_template
+    if template is None:
+        return
+    rendering, error = render(tokens, template)
+    if rendering is None:
+        yield Finding(
+            check="T15",
+            verdict=Verdict.FATAL,
+            subject="The chat template cannot be rendered",
+            evidence=error,
+            fix="take the chat_template that ships with this tokenizer",
+            where="tokenizer_config.json: chat_template",
+        )
+    parts["rendering"] = rendering
+
+
+def _as_text(template: str) -> str:
+    """The template itself, or the file that holds it."""
+    one_line = "\n" not in template and "{" not in template
+    return Path(template).read_text(encoding="utf-8") if one_line and Path(template).is_file() else template
+
+
+def _folder_with(model: Any, file: str) -> Path | None:
+    path = Path(model) if isinstance(model, str | Path) else None
+    return path if path is not None and (path / file).is_file() else None
+
+
+def _tell_census(facts: TokenizationFacts) -> Iterator[Finding]:
+    from rlvitals.preflight.census import read_table, tell_census
+
+    table, error = outcome(read_table, facts.tokens, facts.model.rows if facts.model is not None else None)
+    if table is None:
+        yield _skipped("T2", "Ids by class", error)
+    else:
+        yield from tell_census(table)
+
+
+def _skipped(check: str, subject: str, reason: str) -> Finding:
+    return Finding(check=check, verdict=Verdict.SKIPPED, subject=subject, evidence=reason)
+
+
+def _unreadable(check: str, subject: str, given: Any, error: str) -> Finding:
+    named = str(given) if isinstance(given, str | Path) else type(given).__name__
+    return Finding(
+        check=check,
+        verdict=Verdict.FATAL,
+        subject=subject,
+        evidence=error,
+        fix="give the folder of the model, or the object itself",
+        where=named,
+    )
