@@ -23,7 +23,7 @@ from rlvitals.probes.tally import Tally
 from rlvitals.probes.uncompiled import uncompiled
 
 KINDS = ("nan", "positive", "negative")
-WITNESS = "numerics.nonfinite_logprobs"
+WITNESS, ROLLOUT = "numerics.nonfinite_logprobs", "numerics.nonfinite_rollout"
 
 
 @uncompiled
@@ -33,6 +33,7 @@ def tally_nonfinite(
     logp: Tensor | None = None,
     ref: Tensor | None = None,
     old: Tensor | None = None,
+    rollout: Tensor | None = None,
     advantages: Any = None,
     mask: Tensor | None = None,
     ids: Tensor | None = None,
@@ -46,10 +47,11 @@ def tally_nonfinite(
     """
     tally = Tally.zero()
     if loss is not None:
-        tally += _census("loss", floats(loss))
+        tally += census("loss", floats(loss))
     if advantages is not None:
-        tally += _census("advantages", floats(advantages))
-    logprobs = {name: value for name, value in (("logp", logp), ("ref", ref), ("old", old)) if value is not None}
+        tally += census("advantages", floats(advantages))
+    given = (("logp", logp), ("ref", ref), ("old", old), ("rollout", rollout))
+    logprobs = {name: value for name, value in given if value is not None}
     if logprobs:
         tally += measure_nonfinite(logprobs, mask, ids=ids, sample_offset=sample_offset).tally()
     return tally
@@ -59,8 +61,9 @@ def tally_nonfinite(
 def measure_nonfinite(
     logprobs: Mapping[str, Tensor], mask: Tensor | None, *, ids: Tensor | None = None, sample_offset: int = 0
 ) -> Reduction:
-    """Launches the counts of ``logprobs`` (name → (B, T)) and returns at once; without a mask all tokens count.
+    """Launches the counts of ``logprobs`` (logp, ref, old, rollout → (B, T)) and returns at once.
 
+    Without a mask all tokens count. What the sampler reported (rollout) is counted apart from the trainer's own.
     Raises ShapeError, DeviceError or DtypeError naming the argument.
     """
     names = tuple(logprobs)
@@ -69,12 +72,12 @@ def measure_nonfinite(
     check_ids("ids", ids)
     width = values[0].shape[1] if values else 0
     return Reduction(
-        parts=tuple(_counted(value, mask, ids) for value in values),
-        build=partial(_build, names, width, sample_offset),
+        parts=tuple(counted(value, mask, ids) for value in values),
+        build=partial(build, names, width, sample_offset),
     )
 
 
-def _counted(values: Tensor, mask: Tensor | None, ids: Tensor | None) -> Tensor:
+def counted(values: Tensor, mask: Tensor | None, ids: Tensor | None) -> Tensor:
     """Seven numbers a block: NaN, +Inf, -Inf, outside the mask; flat index, id and value of the first under it."""
     rows = []
     for block in row_blocks(values):
@@ -84,7 +87,7 @@ def _counted(values: Tensor, mask: Tensor | None, ids: Tensor | None) -> Tensor:
             continue
         bad = ~part.isfinite()
         seen = bad & (mask[block] != 0) if mask is not None else bad
-        index = seen.view(-1).to(torch.uint8).argmax()
+        index = seen.reshape(-1).to(torch.uint8).argmax()
         kinds = [(kind & seen).sum() for kind in (part.isnan(), part.isposinf(), part.isneginf())]
         token = at(ids[block], index) if ids is not None else torch.full_like(index, -1)
         place = index + block.start * values.shape[1]
@@ -92,7 +95,8 @@ def _counted(values: Tensor, mask: Tensor | None, ids: Tensor | None) -> Tensor:
     return torch.cat(rows) if rows else torch.zeros(7, dtype=torch.float64, device=values.device)
 
 
-def _build(names: Sequence[str], width: int, sample_offset: int, parts: Sequence[Floats]) -> Tally:
+def build(names: Sequence[str], width: int, sample_offset: int, parts: Sequence[Floats]) -> Tally:
+    """The census of what `counted` made of each of ``names``."""
     tally = Tally.zero()
     for name, part in zip(names, parts, strict=True):
         rows = part.reshape(-1, 7)
@@ -109,11 +113,12 @@ def _build(names: Sequence[str], width: int, sample_offset: int, parts: Sequence
                 sample=row + sample_offset,
                 masked=False,
             )
-            tally += Tally(firsts={WITNESS: first})
+            tally += Tally(firsts={ROLLOUT if name == "rollout" else WITNESS: first})
     return tally
 
 
-def _census(what: str, values: Floats) -> Tally:
+def census(what: str, values: Floats) -> Tally:
+    """NaN, +Inf and -Inf among ``values`` of any shape, apart and together, as ``nonfinite.<what>``."""
     return _counts(
         what, (int(np.isnan(values).sum()), int(np.isposinf(values).sum()), int(np.isneginf(values).sum()))
     )

@@ -22,11 +22,12 @@ from rlvitals.probes.reward_range import RewardRange
 from rlvitals.probes.tally import Tally
 from rlvitals.probes.text import pack, tally_text
 from rlvitals.probes.tokens import TokenTable
+from tests.client.probes.numerics import everything_numeric
 from tests.client.probes.test_tokens import byte_fallback
 from tests.client.probes.written import everything_written
 
 # what the probes answer for; the others of these families are read from the trainer
-OURS = (Family.TEXT, Family.LENGTH, Family.REWARD, Family.KL, Family.RATIO, Family.NUMERICS)
+OURS = (Family.TEXT, Family.LENGTH, Family.REWARD, Family.KL, Family.RATIO, Family.GRADIENT, Family.NUMERICS)
 THE_TRAINERS = {"kl.coef"}
 
 
@@ -51,6 +52,7 @@ def everything(mask_value: int) -> Measured:
             tally_lengths([3, 4], [1, 2], {2}, 4),
             tally_text(TokenTable.from_tokenizer(byte_fallback(), 300), ids_text, lengths * mask_value)[0],
             everything_written(mask_value),
+            everything_numeric(mask_value),
         ],
         Tally.zero(),
     )

@@ -11,10 +11,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rlvitals.contract.report import Extreme
+from rlvitals.probes.finish.gradient import GRADIENT
 from rlvitals.probes.finish.kl import KL
 from rlvitals.probes.finish.lengths import LENGTHS
 from rlvitals.probes.finish.numerics import NUMERICS
 from rlvitals.probes.finish.policy import POLICY
+from rlvitals.probes.finish.progress import PROGRESS
 from rlvitals.probes.finish.ratios import RATIOS
 from rlvitals.probes.finish.rewards import REWARDS
 from rlvitals.probes.finish.text import TEXT
@@ -23,7 +25,7 @@ from rlvitals.probes.measured import Measured
 if TYPE_CHECKING:
     from rlvitals.probes.tally import Tally
 
-FAMILIES = (TEXT, LENGTHS, REWARDS, KL, RATIOS, POLICY, NUMERICS)
+FAMILIES = (TEXT, LENGTHS, REWARDS, KL, RATIOS, POLICY, GRADIENT, NUMERICS, PROGRESS)
 
 
 def finish(tally: Tally) -> Measured:
