@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from rlvitals.contract.report import Extreme
-from rlvitals.probes.arguments import ShapeError
+from rlvitals.probes.arguments import ShapeError, check_same_shape, written
 from rlvitals.probes.arrays import Flags, Floats, flags, floats
 from rlvitals.probes.grouping import Spread, group_of, spread_of
 from rlvitals.probes.grouping import in_equal_group as _in_equal_group
@@ -30,8 +30,10 @@ def total_rewards(per_function: Any, weights: Any = None) -> Floats:
     if rewards.ndim != 2:
         raise ShapeError("per_function", "(completions, functions)", f"{rewards.ndim} dimensions")
     given = ~np.isnan(rewards)
+    factor = floats(weights).ravel() if weights is not None else np.ones(rewards.shape[1])
+    if factor.size != rewards.shape[1]:
+        raise ShapeError("weights", f"one for each of {rewards.shape[1]} reward functions", str(factor.size))
     with np.errstate(invalid="ignore"):
-        factor = floats(weights) if weights is not None else np.ones(rewards.shape[1])
         total: Floats = np.where(given, rewards * factor, 0.0).sum(axis=1)
     return np.where(given.any(axis=1), total, np.nan)
 
@@ -91,16 +93,23 @@ def tally_advantages(advantages: Any, *, equal: Any = None, mask: Any = None, sa
     small epsilon makes that as large as 1. ``mask`` (B, T) hides padding.
     """
     values = floats(advantages)
+    if values.ndim > 2:
+        raise ShapeError("advantages", "(B,) or (B, T)", written(values.shape))
     finite = np.isfinite(values)
     if mask is not None:
-        finite &= flags(mask)
+        hidden = flags(mask)
+        check_same_shape(advantages=values, mask=hidden)
+        finite &= hidden
     tally = Tally(
         counts={"advantage.seen": int(finite.sum()), "advantage.zero": int((finite & (values == 0)).sum())},
         maxima=_largest("reward.advantage_abs_max", values, finite, sample_offset),
     )
     if equal is None:
         return tally
-    inside = finite & flags(equal).reshape(-1, *[1] * (values.ndim - 1))
+    rows = flags(equal).ravel()
+    if rows.shape != values.shape[:1]:
+        raise ShapeError("equal", f"({values.shape[0]},)", written(rows.shape))
+    inside = finite & rows.reshape(-1, *[1] * (values.ndim - 1))
     return tally + Tally(
         counts={"advantage.equal_group": int(inside.sum())},
         maxima=_largest(ADVANTAGE_IN_EQUAL, values, inside, sample_offset),

@@ -56,11 +56,11 @@ def tally_lengths(
     ``finish_reasons`` (B,) row by row (None leaves it to the rule), or ``truncated`` (B,) for all.
     ``sample_offset`` is added to the row to give the sample's number in the step.
     """
-    size, last = whole(lengths).ravel(), whole(last_ids).ravel()
+    size, last = whole(lengths, "lengths").ravel(), whole(last_ids, "last_ids").ravel()
     if size.shape != last.shape:
         raise ShapeError("lengths and last_ids", "one last id per completion", f"{last.size} of {size.size}")
-    total = size if total_lengths is None else whole(total_lengths).ravel()
-    limit = None if cap is None else np.broadcast_to(whole(cap), size.shape)
+    total = size if total_lengths is None else whole(total_lengths, "total_lengths").ravel()
+    limit = None if cap is None else np.broadcast_to(whole(cap, "cap"), size.shape)
     ends = _ends(size, total, last, stop_ids, limit, truncated, finish_reasons)
     tally = Tally(
         counts={

@@ -1,6 +1,7 @@
 """The census of NaN, +Inf and -Inf: under the loss mask an alert, outside it a notice.
 
 A -Inf log-prob (top-p with processed log-probs, a vocabulary mask) counts like a NaN and stays out of every sum.
+Tensors are looked at where they are (`nonfinite_torch`), arrays without torch (`census`); both give the same.
 """
 
 from __future__ import annotations
@@ -8,42 +9,53 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
-from rlvitals.contract.report import Extreme
-from rlvitals.probes.arguments import check_ids, check_tokens
-from rlvitals.probes.arrays import Floats, floats
-from rlvitals.probes.nested import dense
-from rlvitals.probes.reduction import Reduction, at, on_host, row_blocks, stack
+from rlvitals.probes import census as on_the_host
+from rlvitals.probes.arguments import check_floating, check_ids, check_tokens
+from rlvitals.probes.arrays import Floats, floats, is_tensor
+from rlvitals.probes.census import KINDS, census
 from rlvitals.probes.tally import Tally
 from rlvitals.probes.uncompiled import uncompiled
 
-KINDS = ("nan", "positive", "negative")
-WITNESS, ROLLOUT = "numerics.nonfinite_logprobs", "numerics.nonfinite_rollout"
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from rlvitals.probes.reduction import Reduction
+
+__all__ = [
+    "KINDS",
+    "census",
+    "measure_nonfinite",
+    "measure_nonfinite_ratios",
+    "tally_nonfinite",
+    "tally_nonfinite_ratios",
+]
+
+WITNESS, ROLLOUT, RATIOS = (f"numerics.nonfinite_{what}" for what in ("logprobs", "rollout", "ratios"))
 
 
 @uncompiled
 def tally_nonfinite(
     *,
     loss: Any = None,
-    logp: Tensor | None = None,
-    ref: Tensor | None = None,
-    old: Tensor | None = None,
-    rollout: Tensor | None = None,
+    logp: Any = None,
+    ref: Any = None,
+    old: Any = None,
+    rollout: Any = None,
     advantages: Any = None,
-    mask: Tensor | None = None,
-    ids: Tensor | None = None,
+    mask: Any = None,
+    ids: Any = None,
     sample_offset: int = 0,
 ) -> Tally:
     """Counts the non-finite values of one micro-batch; None = there is no such quantity, nothing is counted.
 
-    ``loss`` one number or several, ``advantages`` (B,) or (B, T), the log-probs, ``mask`` and ``ids`` (B, T). NaN,
-    +Inf and -Inf are also counted apart, as ``nonfinite.<what>.nan | positive | negative``. The first of the bad
-    log-probs under the mask is kept with its token. On a GPU this waits (see `measure_nonfinite`).
+    ``loss`` one number or several, ``advantages`` (B,) or (B, T), the log-probs, ``mask`` and ``ids`` (B, T),
+    tensors or arrays. NaN, +Inf and -Inf are also counted apart, as ``nonfinite.<what>.nan | positive | negative``.
+    The first of the bad log-probs under the mask is kept with its token. What the sampler reported (rollout) is
+    counted apart from the trainer's own. On a GPU this waits (see `measure_nonfinite`).
     """
     tally = Tally.zero()
     if loss is not None:
@@ -52,9 +64,15 @@ def tally_nonfinite(
         tally += census("advantages", floats(advantages))
     given = (("logp", logp), ("ref", ref), ("old", old), ("rollout", rollout))
     logprobs = {name: value for name, value in given if value is not None}
-    if logprobs:
-        tally += measure_nonfinite(logprobs, mask, ids=ids, sample_offset=sample_offset).tally()
-    return tally
+    if not logprobs:
+        return tally
+    if any(map(is_tensor, logprobs.values())):
+        return tally + measure_nonfinite(logprobs, mask, ids=ids, sample_offset=sample_offset).tally()
+    arrays, mask, ids = {name: np.asarray(value) for name, value in logprobs.items()}, _array(mask), _array(ids)
+    check_tokens(**arrays, mask=mask, ids=ids)
+    check_ids("ids", ids)
+    rows = [on_the_host.counted(value, mask, ids) for value in arrays.values()]
+    return tally + _build(tuple(arrays), next(iter(arrays.values())).shape[1], sample_offset, rows)
 
 
 @uncompiled
@@ -63,67 +81,74 @@ def measure_nonfinite(
 ) -> Reduction:
     """Launches the counts of ``logprobs`` (logp, ref, old, rollout → (B, T)) and returns at once.
 
-    Without a mask all tokens count. What the sampler reported (rollout) is counted apart from the trainer's own.
-    Raises ShapeError, DeviceError or DtypeError naming the argument.
+    Without a mask all tokens count. Raises ShapeError, DeviceError or DtypeError naming the argument.
     """
+    from rlvitals.probes import nonfinite_torch
+    from rlvitals.probes.nested import dense
+    from rlvitals.probes.reduction import Reduction
+
     names = tuple(logprobs)
     *values, mask, ids = dense(**logprobs, mask=mask, ids=ids)
     check_tokens(**dict(zip(names, values, strict=True)), mask=mask, ids=ids)
     check_ids("ids", ids)
     width = values[0].shape[1] if values else 0
     return Reduction(
-        parts=tuple(counted(value, mask, ids) for value in values),
-        build=partial(build, names, width, sample_offset),
+        parts=tuple(nonfinite_torch.counted(value, mask, ids) for value in values),
+        build=partial(_build, names, width, sample_offset),
     )
 
 
-def counted(values: Tensor, mask: Tensor | None, ids: Tensor | None) -> Tensor:
-    """Seven numbers a block: NaN, +Inf, -Inf, outside the mask; flat index, id and value of the first under it."""
-    rows = []
-    for block in row_blocks(values):
-        part = values[block]
-        # a finite sum has no non-finite term
-        if on_host(part) and math.isfinite(part.sum().item()):
-            continue
-        bad = ~part.isfinite()
-        seen = bad & (mask[block] != 0) if mask is not None else bad
-        index = seen.reshape(-1).to(torch.uint8).argmax()
-        kinds = [(kind & seen).sum() for kind in (part.isnan(), part.isposinf(), part.isneginf())]
-        token = at(ids[block], index) if ids is not None else torch.full_like(index, -1)
-        place = index + block.start * values.shape[1]
-        rows.append(stack([*kinds, (bad & ~seen).sum(), place, token, at(part, index)]))
-    return torch.cat(rows) if rows else torch.zeros(7, dtype=torch.float64, device=values.device)
+@uncompiled
+def tally_nonfinite_ratios(logp: Any, old: Any, mask: Any, *, ids: Any = None, sample_offset: int = 0) -> Tally:
+    """As `measure_nonfinite_ratios`, of tensors or arrays; on a GPU this waits."""
+    if is_tensor(logp):
+        return measure_nonfinite_ratios(logp, old, mask, ids=ids, sample_offset=sample_offset).tally()
+    logp, old, mask, ids = np.asarray(logp), np.asarray(old), _array(mask), _array(ids)
+    check_tokens(logp=logp, old=old, mask=mask, ids=ids)
+    check_floating(logp=logp, old=old)
+    with np.errstate(invalid="ignore", over="ignore"):
+        apart = (logp - old).astype(logp.dtype)
+    apart = np.where(np.isneginf(apart), 0.0, np.where(apart > math.log(np.finfo(logp.dtype).max), np.inf, apart))
+    return _build_ratios(logp.shape[1], sample_offset, [on_the_host.counted(apart, mask, ids)])
 
 
-def build(names: Sequence[str], width: int, sample_offset: int, parts: Sequence[Floats]) -> Tally:
-    """The census of what `counted` made of each of ``names``."""
+@uncompiled
+def measure_nonfinite_ratios(
+    logp: Tensor, old: Tensor, mask: Tensor | None, *, ids: Tensor | None = None, sample_offset: int = 0
+) -> Reduction:
+    """Launches the count of importance ratios exp(logp - old) that are not finite, (B, T); returns at once.
+
+    As a loss computes them: in the float type of ``logp``, where exp overflows above 88.7 nats (11.1 in float16)
+    though both log-probs are finite. A ratio of 0 is finite. Raises ShapeError, DeviceError or DtypeError naming the
+    argument.
+    """
+    from rlvitals.probes import nonfinite_torch
+    from rlvitals.probes.nested import dense
+    from rlvitals.probes.reduction import Reduction
+
+    logp, old, mask, ids = dense(logp=logp, old=old, mask=mask, ids=ids)
+    check_tokens(logp=logp, old=old, mask=mask, ids=ids)
+    check_floating(logp=logp, old=old)
+    return Reduction(
+        parts=(nonfinite_torch.counted_ratios(logp, old, mask, ids),),
+        build=partial(_build_ratios, logp.shape[1], sample_offset),
+    )
+
+
+def _build(names: Sequence[str], width: int, sample_offset: int, parts: Sequence[Floats]) -> Tally:
     tally = Tally.zero()
     for name, part in zip(names, parts, strict=True):
-        rows = part.reshape(-1, 7)
-        nan, positive, negative, padding = rows[:, :4].sum(axis=0).tolist()
-        tally += _counts(name, (int(nan), int(positive), int(negative)))
-        tally += Tally(counts={"nonfinite.padding": int(padding)})
-        if nan or positive or negative:
-            index, token, value = rows[int(rows[:, :3].any(axis=1).argmax()), 4:].tolist()
-            row, position = divmod(int(index), width)
-            first = Extreme(
-                value=value,
-                token_id=int(token) if token >= 0 else None,
-                position=position,
-                sample=row + sample_offset,
-                masked=False,
-            )
-            tally += Tally(firsts={ROLLOUT if name == "rollout" else WITNESS: first})
+        witness = ROLLOUT if name == "rollout" else WITNESS
+        tally += on_the_host.told(name, part, witness=witness, width=width, sample_offset=sample_offset)
     return tally
 
 
-def census(what: str, values: Floats) -> Tally:
-    """NaN, +Inf and -Inf among ``values`` of any shape, apart and together, as ``nonfinite.<what>``."""
-    return _counts(
-        what, (int(np.isnan(values).sum()), int(np.isposinf(values).sum()), int(np.isneginf(values).sum()))
-    )
+def _build_ratios(width: int, sample_offset: int, parts: Sequence[Floats]) -> Tally:
+    found = on_the_host.told("ratios", parts[0], witness=RATIOS, width=width, sample_offset=sample_offset)
+    # the log-probs' own census has told what lies outside the mask
+    counts = {name: count for name, count in found.counts.items() if name != "nonfinite.padding"}
+    return Tally(counts=counts, firsts=found.firsts)
 
 
-def _counts(what: str, found: tuple[int, int, int]) -> Tally:
-    apart = {f"nonfinite.{what}.{kind}": n for kind, n in zip(KINDS, found, strict=True)}
-    return Tally(counts={f"nonfinite.{what}": sum(found), **apart})
+def _array(value: Any) -> Any:
+    return None if value is None else np.asarray(value)

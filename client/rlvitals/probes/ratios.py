@@ -24,9 +24,8 @@ from rlvitals.probes.arguments import (
     check_tokens,
 )
 from rlvitals.probes.arrays import Floats, is_tensor
+from rlvitals.probes.log_bins import RATIO_BINS
 from rlvitals.probes.place import Place
-from rlvitals.probes.ratio_bins import HIGH, LOW
-from rlvitals.probes.sketch import Sketch
 from rlvitals.probes.tally import Tally
 from rlvitals.probes.uncompiled import uncompiled
 
@@ -90,6 +89,7 @@ def tally_ratios(
 
     limit = _checked(beyond, ids, logp=logp, old=old, mask=mask)
     check_per_row("advantages", advantages, logp.shape)
+    check_same_device(logp=logp, advantages=advantages)
     extra = partial(ratios_numpy.clipped, advantages, *log_bounds(eps_low, eps_high))
     build = partial(_build, place=Place(logp.shape[1], sample_offset), prefix="ratio.", counts=_CLIPS)
     return build(*ratios_numpy.summed(logp, old, mask, ids, beyond=limit, extra=extra))
@@ -205,6 +205,8 @@ def measure_reference(
 
 def log_bounds(eps_low: float, eps_high: float) -> tuple[float, float]:
     """The clip range in log ratios."""
+    check_at_least("eps_low", eps_low, 0)
+    check_at_least("eps_high", eps_high, 0)
     return math.log1p(-eps_low) if eps_low < 1 else -math.inf, math.log1p(eps_high)
 
 
@@ -248,17 +250,14 @@ def _build(
     if not tokens:
         return tally
     largest, least = place.extreme(rows[:, -6:-3]), place.extreme(rows[:, -3:])
+    # tokens that do not count were taken as a ratio of 1, which lies below the sketch
+    sketch = RATIO_BINS.sketch(bins.tolist(), elements - int(tokens))
     log_abs = max(abs(largest.value), abs(least.value))
     return tally + Tally(
         maxima={f"{prefix}max": _ratio(largest, 1), f"{prefix}log_abs": Extreme(value=log_abs)},
         minima={f"{prefix}min": _ratio(least, -1)},
-        sketches={f"{prefix}log_abs": _sketch([int(n) for n in bins], elements - int(tokens))},
+        sketches={f"{prefix}log_abs": sketch},
     )
-
-
-def _sketch(bins: Sequence[int], unused: int) -> Sketch:
-    """Tokens that do not count were taken as a ratio of 1, which lies below the sketch."""
-    return Sketch(low=LOW, high=HIGH, counts=tuple(bins[1:-1]), below=bins[0] - unused, above=bins[-1])
 
 
 def _ratio(extreme: Extreme, sign: int) -> Extreme:
