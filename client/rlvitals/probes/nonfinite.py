@@ -70,6 +70,7 @@ def tally_nonfinite(
         return tally + measure_nonfinite(logprobs, mask, ids=ids, sample_offset=sample_offset).tally()
     arrays, mask, ids = {name: np.asarray(value) for name, value in logprobs.items()}, _array(mask), _array(ids)
     check_tokens(**arrays, mask=mask, ids=ids)
+    check_floating(**arrays)
     check_ids("ids", ids)
     rows = [on_the_host.counted(value, mask, ids) for value in arrays.values()]
     return tally + _build(tuple(arrays), next(iter(arrays.values())).shape[1], sample_offset, rows)
@@ -89,7 +90,9 @@ def measure_nonfinite(
 
     names = tuple(logprobs)
     *values, mask, ids = dense(**logprobs, mask=mask, ids=ids)
-    check_tokens(**dict(zip(names, values, strict=True)), mask=mask, ids=ids)
+    dense_logprobs = dict(zip(names, values, strict=True))
+    check_tokens(**dense_logprobs, mask=mask, ids=ids)
+    check_floating(**dense_logprobs)
     check_ids("ids", ids)
     width = values[0].shape[1] if values else 0
     return Reduction(
