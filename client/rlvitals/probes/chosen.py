@@ -33,8 +33,3 @@ def within(lengths: Whole, width: int) -> Flags:
     """(B,) lengths → (B, width), True before each row's end."""
     inside: Flags = np.arange(width) < lengths[:, None]
     return inside
-
-
-def positions_in(mask: Flags | None, row: int, width: int) -> Whole:
-    """Where the tokens of a row are that the policy chose."""
-    return np.arange(width) if mask is None else np.flatnonzero(mask[row])

@@ -26,8 +26,7 @@ from rlvitals.probes.spelling import Spelling, SpeltRows
 from rlvitals.probes.tally import Tally
 from rlvitals.probes.tokens import TokenClass, TokenTable
 
-CONTROL_METRICS = ("text.control_char_per_1k",)
-INVISIBLE_METRICS = ("text.zero_width_per_1k",)
+SPELT_METRICS = ("text.control_char_per_1k", "text.zero_width_per_1k")
 EVERY_ROW = RowSample()
 
 # the first bytes of every character that `count_controls` may count
@@ -67,7 +66,7 @@ class ContentTable:
     def spell(self, ids: Any, chosen: Any, sample: RowSample = EVERY_ROW, *, sample_offset: int = 0) -> SpeltRows:
         """The text of the completions that ``sample`` draws, for several signals together."""
         numbers = whole(ids)
-        return self.spelling.spell(numbers, chosen_mask(chosen, numbers.shape), sample, sample_offset)
+        return self.spelling.spell(sample.take(numbers, chosen_mask(chosen, numbers.shape), sample_offset))
 
     def watched(self, passed: Collection[int]) -> npt.NDArray[np.uint8]:
         """0 for an id that may stand anywhere, ``SPECIAL`` or ``CONTROL`` for one that may not."""
@@ -104,47 +103,108 @@ def tally_content(
     if prompts is not None and len(prompts) != numbers.shape[0]:
         raise ShapeError("prompts", f"one text for each of {numbers.shape[0]} completions", str(len(prompts)))
     if spelt is None:
-        spelt = table.spelling.spell(numbers, mask, sample, sample_offset)
-    found = _Found.of(table, numbers, mask, {*stop_ids, *allowed_ids})
-    tally = Tally(
-        counts={
-            "content.completions": numbers.shape[0],
-            "content.tokens": numbers.size if mask is None else int(np.count_nonzero(mask)),
-            "content.special_completions": int(np.unique(found.special_rows).size),
-        },
-        maxima=_worst("content.worst_special", numbers, found.special_rows, found.special_places, sample_offset),
-    )
-    return tally + _controls(table, numbers, found, spelt, sample_offset) + tally_scripts(spelt, prompts)
+        spelt = table.spelling.spell(sample.take(numbers, mask, sample_offset))
+    special, control, controls = _marks(table, numbers, mask, {*stop_ids, *allowed_ids})
+    tokens = numbers.size if mask is None else int(np.count_nonzero(mask))
+    tally = tally_marked(special, control, controls, tokens, sample_offset, reason=spelt.reason)
+    return tally + tally_spelt(table, spelt, prompts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Found:
-    """Rows and positions, in order, of special tokens before each completion's last token, and of controls."""
+class RowMarks:
+    """Per completion (B,): how many tokens of a kind there are, position and id of the first of them."""
 
-    special_rows: Whole
-    special_places: Whole
-    control_rows: Whole
-    control_places: Whole
+    counts: Whole
+    positions: Whole
+    ids: Whole
 
     @classmethod
-    def of(cls, table: ContentTable, ids: Whole, mask: Flags | None, passed: Collection[int]) -> _Found:
-        kinds = table.watched(passed)
-        step = max(1, _BLOCK // max(ids.shape[1], 1))
-        places = [np.empty((3, 0), np.int64)]
-        for start in range(0, ids.shape[0], step):
-            block = kinds[table.tokens.slots(ids[start : start + step])]
-            if mask is not None:
-                block[~mask[start : start + step]] = 0
-            row, place = np.nonzero(block)
-            places.append(np.stack([row + start, place, block[row, place]]))
-        row, place, kind = np.concatenate(places, axis=1)
-        special, control = (kind == SPECIAL) & (place < _last(mask, row, ids.shape[1])), kind == CONTROL
-        return cls(
-            special_rows=row[special],
-            special_places=place[special],
-            control_rows=row[control],
-            control_places=place[control],
+    def of(cls, ids: Whole, rows: Whole, places: Whole) -> RowMarks:
+        """From rows and positions of the tokens, in order."""
+        distinct, first = np.unique(rows, return_index=True)
+        positions, named = np.zeros((2, ids.shape[0]), np.int64)
+        positions[distinct] = places[first]
+        named[distinct] = ids[distinct, places[first]]
+        return cls(counts=np.bincount(rows, minlength=ids.shape[0]), positions=positions, ids=named)
+
+    def worst(self, key: str, offset: int) -> dict[str, Extreme]:
+        """The completion with the most, under ``key``."""
+        if not self.counts.any():
+            return {}
+        row = int(self.counts.argmax())
+        return {
+            key: Extreme(
+                value=float(self.counts[row]),
+                token_id=int(self.ids[row]),
+                position=int(self.positions[row]),
+                sample=row + offset,
+            )
+        }
+
+
+def tally_marked(
+    special: RowMarks, control: RowMarks, controls: int, tokens: int, sample_offset: int, *, reason: str
+) -> Tally:
+    """What was found in all completions, on the host or on a device.
+
+    ``special`` tokens in the middle, tokens with a ``control`` character, ``controls`` characters in them;
+    ``reason`` says why the text of this vocabulary's tokens is not to be trusted.
+    """
+    tally = Tally(
+        counts={
+            "content.completions": special.counts.size,
+            "content.tokens": tokens,
+            "content.special_completions": int(np.count_nonzero(special.counts)),
+        },
+        maxima=special.worst("content.worst_special", sample_offset),
+    )
+    if reason:
+        return tally
+    found = {"content.controls": controls}
+    return tally + Tally(counts=found, maxima=control.worst("content.worst_controls", sample_offset))
+
+
+def tally_spelt(table: ContentTable, spelt: SpeltRows, prompts: Sequence[str] | None) -> Tally:
+    """What was found in the text of the completions that are read in full."""
+    if spelt.reason:
+        return Tally.absent(SPELT_METRICS, spelt.reason) + tally_scripts(spelt, prompts)
+    whole_ones = sum(int(table.controls[slots].sum()) for slots in spelt.slots)
+    odd = np.asarray([np.count_nonzero(odd_invisibles(points)) for points in spelt.points], np.int64)
+    counts = {
+        "content.spelt_controls": sum(map(count_controls, spelt.points)) - whole_ones,
+        "content.spelt_tokens": sum(slots.size for slots in spelt.slots),
+        "content.invisibles": int(odd.sum()),
+    }
+    maxima = {}
+    if odd.any():
+        worst = int(odd.argmax())
+        maxima["content.worst_invisibles"] = Extreme(
+            value=float(odd[worst]), sample=int(spelt.read.samples[worst])
         )
+    return Tally(counts=counts, maxima=maxima) + tally_scripts(spelt, prompts)
+
+
+def _marks(
+    table: ContentTable, ids: Whole, mask: Flags | None, passed: Collection[int]
+) -> tuple[RowMarks, RowMarks, int]:
+    """Special tokens before each completion's last token, tokens with controls, and how many controls."""
+    kinds = table.watched(passed)
+    step = max(1, _BLOCK // max(ids.shape[1], 1))
+    places = [np.empty((3, 0), np.int64)]
+    for start in range(0, ids.shape[0], step):
+        block = kinds[table.tokens.slots(ids[start : start + step])]
+        if mask is not None:
+            block[~mask[start : start + step]] = 0
+        row, place = np.nonzero(block)
+        places.append(np.stack([row + start, place, block[row, place]]))
+    row, place, kind = np.concatenate(places, axis=1)
+    special, control = (kind == SPECIAL) & (place < _last(mask, row, ids.shape[1])), kind == CONTROL
+    held = table.controls[table.tokens.slots(ids[row[control], place[control]])]
+    return (
+        RowMarks.of(ids, row[special], place[special]),
+        RowMarks.of(ids, row[control], place[control]),
+        int(held.sum()),
+    )
 
 
 def _last(mask: Flags | None, rows: Whole, width: int) -> Whole:
@@ -154,39 +214,3 @@ def _last(mask: Flags | None, rows: Whole, width: int) -> Whole:
     distinct, where = np.unique(rows, return_inverse=True)
     last: Whole = width - 1 - mask[distinct][:, ::-1].argmax(axis=1)
     return last[where]
-
-
-def _controls(table: ContentTable, ids: Whole, found: _Found, spelt: SpeltRows, offset: int) -> Tally:
-    if spelt.reason:
-        return Tally.absent((*CONTROL_METRICS, *INVISIBLE_METRICS), spelt.reason)
-    held = table.controls[table.tokens.slots(ids[found.control_rows, found.control_places])]
-    whole_in_sample = sum(int(table.controls[slots].sum()) for slots in spelt.slots)
-    invisible = np.asarray([np.count_nonzero(odd_invisibles(points)) for points in spelt.points], np.int64)
-    return Tally(
-        counts={
-            "content.controls": int(held.sum()),
-            "content.spelt_controls": sum(map(count_controls, spelt.points)) - whole_in_sample,
-            "content.spelt_tokens": sum(slots.size for slots in spelt.slots),
-            "content.invisibles": int(invisible.sum()),
-        },
-        maxima=_worst("content.worst_controls", ids, found.control_rows, found.control_places, offset)
-        | _worst_sample("content.worst_invisibles", spelt, invisible),
-    )
-
-
-def _worst(key: str, ids: Whole, rows: Whole, places: Whole, offset: int) -> dict[str, Extreme]:
-    """The row that occurs most often, with the first of its places and the id there."""
-    if not rows.size:
-        return {}
-    distinct, first, count = np.unique(rows, return_index=True, return_counts=True)
-    worst = int(count.argmax())
-    row, place = int(distinct[worst]), int(places[first[worst]])
-    value = float(count[worst])
-    return {key: Extreme(value=value, token_id=int(ids[row, place]), position=place, sample=row + offset)}
-
-
-def _worst_sample(key: str, spelt: SpeltRows, amounts: Whole) -> dict[str, Extreme]:
-    if not amounts.any():
-        return {}
-    worst = int(amounts.argmax())
-    return {key: Extreme(value=float(amounts[worst]), sample=int(spelt.samples[worst]))}

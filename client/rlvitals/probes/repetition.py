@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from rlvitals.contract.report import Extreme
 from rlvitals.probes.arrays import Flags, Whole, whole
-from rlvitals.probes.chosen import chosen_mask, positions_in
+from rlvitals.probes.chosen import chosen_mask
 from rlvitals.probes.content import EVERY_ROW, ContentTable
 from rlvitals.probes.mixing import STRIDE, Words, mixed
-from rlvitals.probes.row_sample import RowSample
+from rlvitals.probes.row_sample import ReadRows, RowSample
 from rlvitals.probes.spelling import SpeltRows
 from rlvitals.probes.tally import Tally
 
@@ -43,42 +44,52 @@ def tally_repetition(
     numbers = whole(ids)
     mask = chosen_mask(chosen, numbers.shape)
     if spelt is None and table is not None:
-        spelt = table.spelling.spell(numbers, mask, sample, sample_offset)
+        spelt = table.spelling.spell(sample.take(numbers, mask, sample_offset))
+    read = sample.take(numbers, mask, sample_offset) if spelt is None else spelt.read
+    tokens = numbers.size if mask is None else int(np.count_nonzero(mask))
+    return tally_loops(read, spelt) + tally_run(_longest_run(numbers, mask, sample_offset), tokens)
+
+
+def tally_loops(read: ReadRows, spelt: SpeltRows | None) -> Tally:
+    """What the completions that are read in full repeat; ``spelt`` is their text where it is known."""
     tally, packed = _packing(spelt)
-    if spelt is not None and spelt.reason:
-        spelt = None
-    rows = sample.rows(numbers.shape[0], sample_offset) if spelt is None else spelt.rows
-    total, repeated = _grams(numbers, mask, rows, spelt)
+    total, repeated = _grams(read, None if spelt is None or spelt.reason else spelt.inside)
     loops = repeated > LOOPS_FROM_GRAMS * total
     loops |= False if packed is None else packed
     grams = Tally(
         counts={
-            "repetition.completions": rows.size,
+            "repetition.completions": read.rows.size,
             "repetition.grams": int(total.sum()),
             "repetition.repeated": int(repeated.sum()),
             "repetition.looping": int(loops.sum()),
         },
-        maxima=_worst("repetition.worst_grams", repeated / np.maximum(total, 1), rows + sample_offset),
+        maxima=_worst("repetition.worst_grams", repeated / np.maximum(total, 1), read.samples),
     )
-    return grams + tally + _runs(numbers, mask, sample_offset)
+    return grams + tally
 
 
-def _grams(ids: Whole, mask: Flags | None, rows: Whole, spelt: SpeltRows | None) -> tuple[Whole, Whole]:
-    """Of each of ``rows``: 4-grams among its last 512 chosen tokens, and how many of them are repetitions."""
-    found = np.zeros((2, rows.size), np.int64)
-    for index, row in enumerate(rows.tolist()):
-        places = positions_in(mask, row, ids.shape[1])[-WINDOW:]
+def tally_run(longest: Extreme | None, tokens: int) -> Tally:
+    """``longest`` run of one id among ``tokens`` chosen ones, in all completions."""
+    maxima = {} if longest is None else {"text.longest_run": longest}
+    return Tally(counts={"repetition.tokens": tokens}, maxima=maxima)
+
+
+def _grams(read: ReadRows, starts_inside: Sequence[Flags] | None) -> tuple[Whole, Whole]:
+    """Of each completion: 4-grams among its last 512 chosen tokens, and how many of them are repetitions."""
+    found = np.zeros((2, read.rows.size), np.int64)
+    for row, every_place in enumerate(read.places()):
+        places = every_place[-WINDOW:]
         if places.size < GRAM:
             continue
-        inside = spelt.inside[index][-WINDOW:] if spelt is not None else np.zeros(places.size, np.bool_)
+        inside = np.zeros(places.size, np.bool_) if starts_inside is None else starts_inside[row][-WINDOW:]
         stretch = np.concatenate([[0], np.cumsum(np.diff(places) != 1)])
-        units, first = _units(ids[row, places], inside, stretch)
+        units, first = _units(read.ids[row, places], inside, stretch)
         last = max(0, units.size - GRAM + 1)
         grams = np.zeros(last, np.uint64)
         for shift in range(GRAM):
             grams = mixed(grams + units[shift : shift + last])
         grams = grams[stretch[first[:last]] == stretch[first[GRAM - 1 :]]]
-        found[:, index] = grams.size, grams.size - np.unique(grams).size
+        found[:, row] = grams.size, grams.size - np.unique(grams).size
     return found[0], found[1]
 
 
@@ -107,11 +118,11 @@ def _packing(spelt: SpeltRows | None) -> tuple[Tally, Flags | None]:
     ratio = sizes / np.maximum(packed, 1)
     counts = {"repetition.text_bytes": int(sizes.sum()), "repetition.packed_bytes": int(packed.sum())}
     return Tally(
-        counts=counts, maxima=_worst("repetition.worst_packing", ratio, spelt.samples)
+        counts=counts, maxima=_worst("repetition.worst_packing", ratio, spelt.read.samples)
     ), ratio > LOOPS_FROM_PACKING
 
 
-def _runs(ids: Whole, mask: Flags | None, offset: int) -> Tally:
+def _longest_run(ids: Whole, mask: Flags | None, offset: int) -> Extreme | None:
     """The longest run of one id, the first of equals."""
     rows, width = ids.shape
     step = max(1, _BLOCK // max(width, 1))
@@ -121,12 +132,10 @@ def _runs(ids: Whole, mask: Flags | None, offset: int) -> Tally:
         found = _longest(ids[block], None if mask is None else mask[block])
         if found is not None and (longest is None or found[0] > longest[0]):
             longest = found[0], found[1] + start, found[2]
-    tokens = ids.size if mask is None else int(np.count_nonzero(mask))
     if longest is None:
-        return Tally(counts={"repetition.tokens": tokens})
+        return None
     length, row, place = longest
-    where = Extreme(value=float(length), token_id=int(ids[row, place]), position=place, sample=row + offset)
-    return Tally(counts={"repetition.tokens": tokens}, maxima={"text.longest_run": where})
+    return Extreme(value=float(length), token_id=int(ids[row, place]), position=place, sample=row + offset)
 
 
 def _longest(ids: Whole, mask: Flags | None) -> tuple[int, int, int] | None:

@@ -2,16 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from rlvitals.probes import arguments
-from rlvitals.probes.arrays import Whole
+from rlvitals.probes.arrays import Flags, Whole
 from rlvitals.probes.mixing import STRIDE, WORD, mixed
 
-TOKENS = 1 << 17
+TOKENS = 3 << 15
 LEAST_COMPLETIONS = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ReadRows:
+    """Completions ``ids`` (R, T) that are read in full: ``rows`` of their batch, numbers ``samples`` in the step.
+
+    ``mask`` (R, T) are the tokens that the policy chose, None where it chose them all.
+    """
+
+    ids: Whole
+    mask: Flags | None
+    rows: Whole
+    samples: Whole
+
+    def places(self) -> Iterator[Whole]:
+        """Of each completion the positions of its chosen tokens."""
+        for row in range(self.rows.size):
+            yield np.arange(self.ids.shape[1]) if self.mask is None else np.flatnonzero(self.mask[row])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +56,13 @@ class RowSample:
         """
         enough = max(TOKENS / max(tokens, 1), LEAST_COMPLETIONS / max(completions, 1))
         return cls(seed=seed, share=min(1.0, enough))
+
+    def take(self, ids: Whole, mask: Flags | None, sample_offset: int = 0) -> ReadRows:
+        """The rows to read of a part ``ids`` (B, T) whose chosen tokens are ``mask`` (B, T), None for all."""
+        rows = self.rows(ids.shape[0], sample_offset)
+        return ReadRows(
+            ids=ids[rows], mask=None if mask is None else mask[rows], rows=rows, samples=rows + sample_offset
+        )
 
     def rows(self, count: int, sample_offset: int = 0) -> Whole:
         """The rows to look at of a part of ``count`` completions whose first is number ``sample_offset``."""

@@ -116,13 +116,13 @@ _NOTHING = np.zeros((0, len(SCRIPTS)), np.int64)
 def _foreign(spelt: SpeltRows, letters: Whole, prompts: Sequence[str] | None) -> Tally:
     if prompts is None:
         return Tally.absent(("text.foreign_script_share",), NO_PROMPTS)
-    own = [_own_scripts(prompts[int(row)]) for row in spelt.rows]
+    own = [_own_scripts(prompts[int(row)]) for row in spelt.read.rows]
     foreign = np.asarray([int(found[~mine].sum()) for found, mine in zip(letters, own, strict=True)], np.int64)
     counts = {"script.foreign": int(foreign.sum()), "script.prompted_letters": int(letters.sum())}
     if not foreign.any():
         return Tally(counts=counts)
     worst = int(foreign.argmax())
-    where = Extreme(value=float(foreign[worst]), sample=int(spelt.samples[worst]))
+    where = Extreme(value=float(foreign[worst]), sample=int(spelt.read.samples[worst]))
     return Tally(counts=counts, maxima={"script.worst_foreign": where})
 
 

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from rlvitals.probes.arrays import Flags, Whole
-from rlvitals.probes.chosen import positions_in
 from rlvitals.probes.code_points import Points, points_of
-from rlvitals.probes.row_sample import RowSample
+from rlvitals.probes.row_sample import ReadRows
 from rlvitals.probes.tokens import TokenClass, TokenTable
 
 _SILENT = (TokenClass.SPECIAL, TokenClass.RESERVED, TokenClass.UNASSIGNED, TokenClass.OUT_OF_RANGE)
@@ -19,14 +18,13 @@ _BREAK = b"\n"
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SpeltRows:
-    """Completions of a batch that were spelt: ``rows`` of the batch, their numbers ``samples`` in the step.
+    """Completions that were spelt.
 
     ``slots`` are each one's chosen ids as indexes of the token table, ``inside`` says which of them start inside a
     character. ``reason`` says why nothing was spelt.
     """
 
-    rows: Whole
-    samples: Whole
+    read: ReadRows
     slots: tuple[Whole, ...] = ()
     inside: tuple[Flags, ...] = ()
     texts: tuple[str, ...] = ()
@@ -55,23 +53,18 @@ class Spelling:
                 pieces[token_id] = piece
         for token_id in np.flatnonzero(np.isin(table.classes, _SILENT)).tolist():
             pieces[token_id] = _BREAK
-        starts_inside = np.fromiter((0x80 <= piece[0] <= 0xBF for piece in pieces), np.bool_, len(pieces))
+        starts_inside = np.fromiter((b"\x80" <= piece[:1] <= b"\xbf" for piece in pieces), np.bool_, len(pieces))
         return cls(table=table, pieces=pieces, starts_inside=starts_inside)
 
-    def spell(self, ids: Whole, mask: Flags | None, sample: RowSample, sample_offset: int = 0) -> SpeltRows:
-        """The rows of ``ids`` (B, T) that ``sample`` draws, without the tokens that ``mask`` (B, T) leaves out.
-
-        A stretch of left-out tokens is one line break: a character cannot reach across it.
-        """
-        rows = sample.rows(ids.shape[0], sample_offset)
+    def spell(self, read: ReadRows) -> SpeltRows:
+        """The text of ``read``. A stretch of tokens that the policy did not choose is one line break."""
         if self.table.mismatch:
-            return SpeltRows(rows=rows[:0], samples=rows[:0], reason=f"not measured: {self.table.mismatch}")
-        places = [positions_in(mask, row, ids.shape[1]) for row in rows.tolist()]
-        slots = tuple(self.table.slots(ids[row, place]) for row, place in zip(rows, places, strict=True))
+            return SpeltRows(read=read, reason=f"not measured: {self.table.mismatch}")
+        places = tuple(read.places())
+        slots = tuple(self.table.slots(ids[place]) for ids, place in zip(read.ids, places, strict=True))
         texts = tuple(self.text(slot, place) for slot, place in zip(slots, places, strict=True))
         return SpeltRows(
-            rows=rows,
-            samples=rows + sample_offset,
+            read=read,
             slots=slots,
             inside=tuple(self.starts_inside[slot] for slot in slots),
             texts=texts,

@@ -14,12 +14,14 @@ from typing import Any
 import numpy as np
 
 from rlvitals.contract.report import Extreme
+from rlvitals.probes.arguments import DtypeError
 from rlvitals.probes.arrays import Flags, Whole, whole
 from rlvitals.probes.chosen import chosen_mask, within
+from rlvitals.probes.decoding import decoded_replacements
 from rlvitals.probes.id_sums import IdSums
 from rlvitals.probes.scan import RowCounts, code_rows, scan
 from rlvitals.probes.tally import Tally
-from rlvitals.probes.tokens import BYTE_PIECES, FRAGMENTS, NEVER_TRAINED, TokenClass, TokenTable
+from rlvitals.probes.tokens import FRAGMENTS, TokenClass, TokenTable
 from rlvitals.probes.vocabulary import Family
 
 UTF8_METRICS = (
@@ -30,6 +32,7 @@ UTF8_METRICS = (
     "text.literal_replacement_per_1k",
     "text.cut_char_completions",
 )
+DECODED_METRIC = "text.decoded_replacement_count"
 BYTE_METRICS = ("text.byte_piece_ratio", "text.byte_fallback_ratio")
 NO_BYTES = "this tokenizer has no byte pieces: it cannot spell ill-formed UTF-8"
 
@@ -49,7 +52,13 @@ class TextRows:
 
 
 def pack(completions: Sequence[Sequence[int]]) -> tuple[Whole, Whole]:
-    """Lists of ids of any length → ids (B, T), padded with 0, and lengths (B,)."""
+    """Lists of ids of any length → ids (B, T), padded with 0, and lengths (B,).
+
+    Raises `DtypeError` where a completion begins with what is no integer.
+    """
+    for first in (completion[0] for completion in completions if len(completion)):
+        if not hasattr(first, "__index__"):
+            raise DtypeError("completions", "integers", type(first).__name__)
     lengths = np.fromiter(map(len, completions), np.int64, len(completions))
     ids = np.zeros((lengths.size, int(lengths.max(initial=0))), np.int64)
     every: Iterable[int] = chain.from_iterable(completions)
@@ -70,26 +79,46 @@ def tally_text(table: TokenTable, ids: Any, chosen: Any, *, sample_offset: int =
     ids_seen = IdSums.count(
         numbers.ravel() if mask is None else numbers[mask], below=_bound(table, numbers, slots)
     )
-    classes = _class_counts(table, ids_seen)
-    never, first = _never_trained(table, numbers, slots, mask, classes)
+    seen = IdCounts.of(table, ids_seen)
+    never, first = _never_trained(table, numbers, slots, mask, seen)
     tally = tally_found(
         table,
         utf8,
-        classes=classes,
+        seen=seen,
         ids_seen=ids_seen,
         id0=int(ids_seen.amounts[ids_seen.ids == 0].sum()),
         error_ids=numbers[utf8.error_rows, utf8.error_positions],
         first_never=first,
         sample_offset=sample_offset,
     )
+    tally += _decoded(table, numbers, mask, utf8)
     return tally, TextRows(utf8=utf8, never_trained=never)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class IdCounts:
+    """How many chosen tokens there are of each `TokenClass`, and how many that count for the rates."""
+
+    classes: Whole
+    never_trained: int
+    byte_pieces: int
+
+    @classmethod
+    def of(cls, table: TokenTable, ids_seen: IdSums) -> IdCounts:
+        slots, amounts = table.slots(ids_seen.ids), ids_seen.amounts
+        classes = np.bincount(table.classes[slots], weights=amounts, minlength=len(TokenClass))
+        return cls(
+            classes=classes.astype(np.int64),
+            never_trained=int(amounts[table.never_trained()[slots]].sum()),
+            byte_pieces=int(amounts[table.byte_pieces()[slots]].sum()),
+        )
 
 
 def tally_found(
     table: TokenTable,
     utf8: RowCounts,
     *,
-    classes: Whole,
+    seen: IdCounts,
     ids_seen: IdSums,
     id0: int,
     error_ids: Whole,
@@ -98,21 +127,21 @@ def tally_found(
 ) -> Tally:
     """The Tally of what was counted on the host or on a device.
 
-    ``classes`` are counts by `TokenClass`, ``error_ids`` the ids at ``utf8.error_rows`` and ``error_positions``,
-    ``first_never`` the (row, position, id) of the first never-trained id.
+    ``error_ids`` are the ids at ``utf8.error_rows`` and ``error_positions``, ``first_never`` is the row, position
+    and id of the first never-trained id.
     """
     tally = Tally(
         counts={
             "text.completions": utf8.errors.size,
-            "text.tokens": int(classes.sum()),
-            "text.never_trained": _total(classes, NEVER_TRAINED),
-            "text.out_of_range": int(classes[TokenClass.OUT_OF_RANGE]),
+            "text.tokens": int(seen.classes.sum()),
+            "text.never_trained": seen.never_trained,
+            "text.out_of_range": int(seen.classes[TokenClass.OUT_OF_RANGE]),
             "text.id0": id0,
         },
         by_id={"text.top_id_share": ids_seen},
         firsts={} if first_never is None else {"text.never_trained_rate": _at(first_never, 1.0, sample_offset)},
     )
-    return tally + _utf8(table, utf8, error_ids, sample_offset) + _byte_pieces(table, classes)
+    return tally + _utf8(table, utf8, error_ids, sample_offset) + _byte_pieces(table, seen)
 
 
 def _at(place: tuple[int, int, int], value: float, offset: int) -> Extreme:
@@ -125,23 +154,13 @@ def _bound(table: TokenTable, ids: Whole, slots: Whole) -> int | None:
     return table.rows + 1 if slots is ids else None
 
 
-def _class_counts(table: TokenTable, ids_seen: IdSums) -> Whole:
-    return np.bincount(
-        table.classes[table.slots(ids_seen.ids)], weights=ids_seen.amounts, minlength=len(TokenClass)
-    ).astype(np.int64)
-
-
-def _total(classes: Whole, kinds: Sequence[TokenClass]) -> int:
-    return int(classes[list(kinds)].sum())
-
-
 def _never_trained(
-    table: TokenTable, ids: Whole, slots: Whole, mask: Flags | None, classes: Whole
+    table: TokenTable, ids: Whole, slots: Whole, mask: Flags | None, seen: IdCounts
 ) -> tuple[Whole, tuple[int, int, int] | None]:
     """Count per row and the first such token. The search is made only where there are some, which is rare."""
-    if not _total(classes, NEVER_TRAINED):
+    if not seen.never_trained:
         return np.zeros(ids.shape[0], np.int64), None
-    bad = np.isin(table.classes, NEVER_TRAINED)[slots]
+    bad = table.never_trained()[slots]
     bad &= True if mask is None else mask
     row, position = (int(i) for i in np.unravel_index(int(bad.argmax()), bad.shape))
     return bad.sum(axis=1), (row, position, int(ids[row, position]))
@@ -169,13 +188,21 @@ def _worst_row(utf8: RowCounts, error_ids: Whole, offset: int) -> dict[str, Extr
     return {"text.worst_errors": _at(place, float(utf8.errors[row]), offset)}
 
 
-def _byte_pieces(table: TokenTable, classes: Whole) -> Tally:
+def _decoded(table: TokenTable, ids: Whole, mask: Flags | None, utf8: RowCounts) -> Tally:
+    if table.mismatch:
+        # then only decoding would tell, which takes longer than all else here together
+        return Tally.absent((DECODED_METRIC,), f"not measured: {table.mismatch}")
+    chosen = np.full(ids.shape[0], ids.shape[1]) if mask is None else mask
+    return Tally(counts={"text.decoded": int(decoded_replacements(table, ids, chosen, seen=utf8).sum())})
+
+
+def _byte_pieces(table: TokenTable, seen: IdCounts) -> Tally:
     if table.family is Family.PLAIN:
         return Tally.absent(BYTE_METRICS, NO_BYTES)
     popular = (TokenClass.BYTE_HIGH,) if table.family is Family.BYTE_FALLBACK else FRAGMENTS
     return Tally(
         counts={
-            "text.byte_pieces": _total(classes, BYTE_PIECES),
-            "text.byte_fallback": _total(classes, popular),
+            "text.byte_pieces": seen.byte_pieces,
+            "text.byte_fallback": int(seen.classes[list(popular)].sum()),
         }
     )

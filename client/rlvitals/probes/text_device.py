@@ -15,10 +15,12 @@ from rlvitals.probes.nested import dense
 from rlvitals.probes.reduction import IdTable, Reduction
 from rlvitals.probes.scan import RESET_MAP, RowCounts
 from rlvitals.probes.tally import Tally
-from rlvitals.probes.text import tally_found
-from rlvitals.probes.tokens import NEVER_TRAINED, TokenClass, TokenTable
+from rlvitals.probes.text import DECODED_METRIC, IdCounts, tally_found
+from rlvitals.probes.tokens import TokenClass, TokenTable
 from rlvitals.probes.uncompiled import uncompiled
 from rlvitals.probes.utf8 import STRIDE
+
+NOT_ON_A_DEVICE = "not measured: what a decoder prints is counted where the ids are on the host"
 
 
 class DeviceText:
@@ -28,7 +30,8 @@ class DeviceText:
         self._table = table
         self._map_of = torch.as_tensor(table.map_of.astype(np.int64), device=device)
         self._classes = torch.as_tensor(table.classes.astype(np.int64), device=device)
-        self._never = torch.as_tensor(np.isin(table.classes, NEVER_TRAINED), device=device)
+        self._never = torch.as_tensor(table.never_trained(), device=device)
+        self._bytes = torch.as_tensor(table.byte_pieces().astype(np.float64), device=device)
         self._after = torch.as_tensor(table.maps.after.astype(np.int64), device=device)
         self._errors = torch.as_tensor(table.maps.errors.astype(np.int64), device=device)
         self._literals = torch.as_tensor(table.maps.literals.astype(np.int64), device=device)
@@ -55,10 +58,16 @@ class DeviceText:
         counted.add(slots, mask.double())
         classes = torch.zeros(len(TokenClass), dtype=torch.float64, device=ids.device)
         classes.scatter_add_(0, self._classes[: counted.sums.numel()], counted.sums)
+        byte_pieces = (counted.sums * self._bytes[: counted.sums.numel()]).sum()
         codes = torch.where(mask, self._map_of[slots], RESET_MAP)
         rows = torch.cat([self._scan(codes, ids), self._never_trained(slots, mask, ids)])
         return Reduction(
-            parts=(classes, counted.sums[:1].clone(), rows.double().reshape(-1), counted.part()),
+            parts=(
+                classes,
+                torch.stack([counted.sums[0], byte_pieces]),
+                rows.double().reshape(-1),
+                counted.part(),
+            ),
             build=partial(_build, self._table, counted, sample_offset),
         )
 
@@ -94,20 +103,23 @@ def _first(found: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _build(table: TokenTable, counted: IdTable, sample_offset: int, parts: Sequence[Floats]) -> Tally:
-    classes, id0, flat, top = parts
+    classes, (id0, byte_pieces), flat, top = parts
     rows = flat.reshape(8, -1).astype(np.int64)
     errors, tails, literals, error_position, error_id, never, never_position, never_id = rows
     wrong, bad = np.flatnonzero(errors), np.flatnonzero(never)
     utf8 = RowCounts(
         errors=errors, tails=tails, literals=literals, error_rows=wrong, error_positions=error_position[wrong]
     )
-    return tally_found(
+    found = tally_found(
         table,
         utf8,
-        classes=classes.astype(np.int64),
+        seen=IdCounts(
+            classes=classes.astype(np.int64), never_trained=int(never.sum()), byte_pieces=int(byte_pieces)
+        ),
         ids_seen=counted.build(top),
-        id0=int(id0[0]),
+        id0=int(id0),
         error_ids=error_id[wrong],
         first_never=(int(bad[0]), int(never_position[bad[0]]), int(never_id[bad[0]])) if bad.size else None,
         sample_offset=sample_offset,
     )
+    return found + Tally.absent((DECODED_METRIC,), NOT_ON_A_DEVICE)

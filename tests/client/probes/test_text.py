@@ -9,9 +9,9 @@ import numpy.typing as npt
 import pytest
 import torch
 
-from rlvitals.probes.text import UTF8_METRICS, pack, tally_text
+from rlvitals.probes.text import DECODED_METRIC, UTF8_METRICS, pack, tally_text
 from rlvitals.probes.text_device import DeviceText
-from rlvitals.probes.tokens import TokenClass, TokenTable
+from rlvitals.probes.tokens import TokenClass, TokenRanges, TokenTable
 from tests.client.probes import qwen
 from tests.client.probes.test_tokens import byte_fallback, word_pieces
 
@@ -145,6 +145,33 @@ def test_a_replacement_character_that_the_model_wrote_is_a_literal_not_an_error(
     assert measured.values["text.replacement_char_count"] == 1
 
 
+def test_what_the_tokenizers_own_decode_prints_stands_beside_the_canonical_count(
+    table: TokenTable, fast_tokenizer: Any
+) -> None:
+    ids = damaged(table, (32, 40), seed=11)
+    ids[5, 7], ids[6, 3] = qwen.ROWS + 5, 151_645
+    tally, _ = tally_text(table, ids, np.full(32, 40))
+    decoded = [fast_tokenizer.decode(row[row < 151_646], skip_special_tokens=True) for row in ids]
+    values = tally.measured().values
+    assert values["text.decoded_replacement_count"] == sum(text.count("\ufffd") for text in decoded)
+    assert values["text.replacement_char_count"] != values["text.decoded_replacement_count"]
+
+
+def test_ranges_of_the_user_replace_what_the_vocabulary_says(encoding: Any) -> None:
+    ranges = TokenRanges(byte_ids=[(10, 11)], reserved_ids=[(20, 20)])
+    table = TokenTable.read(encoding, qwen.ROWS, ranges)
+    ids = np.array([[10, 11, 20, 151_700, 151_900, 98, 0, 0]])
+    tally, rows = tally_text(table, ids, [8], sample_offset=2)
+    measured = tally.measured()
+    assert measured.values["text.byte_piece_ratio"] == 2 / 8
+    assert measured.values["text.never_trained_rate"] == 2 / 8  # 151,700 is reserved by the vocabulary alone
+    assert measured.extremes["text.never_trained_rate"].token_id == 20
+    assert rows.never_trained.tolist() == [2]
+    dense = DeviceText(table, "cpu").measure(torch.tensor(ids), torch.tensor([8]), sample_offset=2).tally()
+    assert dense.measured().values["text.byte_piece_ratio"] == 2 / 8
+    assert dense.measured().extremes == measured.extremes
+
+
 def test_without_a_token_the_rates_are_missing_with_a_reason_and_never_zero(table: TokenTable) -> None:
     for ids, lengths in (pack([[], []]), pack([])):
         measured = tally_text(table, ids, lengths)[0].measured()
@@ -202,7 +229,10 @@ def test_the_dense_form_for_gpus_counts_the_same(table: TokenTable, as_lengths: 
     chosen: Any = lengths if as_lengths else np.random.default_rng(5).random((16, 80)) < 0.8
     expected, _ = tally_text(table, ids, chosen, sample_offset=100)
     dense = DeviceText(table, "cpu").measure(torch.tensor(ids), torch.tensor(chosen), sample_offset=100).tally()
-    assert dense.measured() == expected.measured()
+    there, here = dense.measured(), expected.measured()
+    assert there.missing.keys() == {DECODED_METRIC}
+    assert there.values == {name: value for name, value in here.values.items() if name != DECODED_METRIC}
+    assert there.extremes == here.extremes
 
 
 def test_the_dense_form_takes_an_empty_batch(table: TokenTable) -> None:

@@ -59,6 +59,23 @@ TEXT: tuple[Metric, ...] = (
         source=UNICODE,
     ),
     Metric(
+        name="text.decoded_replacement_count",
+        unit="{char}",
+        merge=Merge.SUM,
+        worse=Worse.NEITHER,
+        meaning=(
+            "U+FFFD that the tokenizer's own decode prints: cuts are in it, and a byte-fallback decoder replaces "
+            "whole runs of bytes."
+        ),
+        formula="count of U+FFFD in decode(ids, skip_special_tokens=True), without decoding",
+        shape=IDS,
+        edge=(
+            "Special tokens left out, as for reward functions. For display; rules use the canonical count. "
+            "Missing where only decoding would tell, and for ids on a device."
+        ),
+        source="the tokenizer's own decoder",
+    ),
+    Metric(
         name="text.literal_replacement_per_1k",
         unit="{char}/1000",
         merge=Merge.TALLY,

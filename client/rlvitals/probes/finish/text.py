@@ -84,7 +84,7 @@ TEXT = Family(
     counts={
         "text.invalid_utf8_count": ("text.errors",),
         "text.replacement_char_count": ("text.errors", "text.literals"),
-        "text.decoded_replacement_count": ("text.decoded_replacements",),
+        "text.decoded_replacement_count": ("text.decoded",),
         "text.out_of_range_count": ("text.out_of_range",),
     },
     extremes={"text.longest_run": ("maxima", "repetition.tokens", NO_TEXT)},
