@@ -11,8 +11,9 @@ from torch import Tensor
 from rlvitals.contract.report import Extreme
 from rlvitals.probes.arguments import ShapeError, check_floating, check_same_shape, told
 from rlvitals.probes.arrays import Floats
+from rlvitals.probes.census import KINDS
 from rlvitals.probes.groups import ADVANTAGE_IN_EQUAL
-from rlvitals.probes.nonfinite import KINDS
+from rlvitals.probes.nested import dense
 from rlvitals.probes.reduction import Reduction, at, stack
 from rlvitals.probes.tally import Tally
 from rlvitals.probes.uncompiled import uncompiled
@@ -27,6 +28,7 @@ def measure_advantages(
     ``advantages`` (B,) or (B, T), ``equal`` (B,) whether the rewards of the completion's group are all equal,
     ``mask`` of the advantages' shape. Raises `ShapeError` or `DtypeError` naming the argument.
     """
+    advantages, mask = dense(advantages=advantages, mask=mask)
     check_floating(advantages=advantages)
     check_same_shape(advantages=advantages, mask=mask)
     if equal is not None and equal.shape != advantages.shape[:1]:

@@ -18,7 +18,7 @@ from torch import Tensor
 from rlvitals.contract.report import Extreme
 from rlvitals.probes.arguments import ShapeError, check_at_least, check_floating, told, written
 from rlvitals.probes.arrays import Floats, is_tensor
-from rlvitals.probes.nonfinite import KINDS
+from rlvitals.probes.census import KINDS
 from rlvitals.probes.reduction import Reduction
 from rlvitals.probes.tally import Tally
 from rlvitals.probes.uncompiled import uncompiled

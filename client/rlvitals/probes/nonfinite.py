@@ -53,9 +53,9 @@ def tally_nonfinite(
     """Counts the non-finite values of one micro-batch; None = there is no such quantity, nothing is counted.
 
     ``loss`` one number or several, ``advantages`` (B,) or (B, T), the log-probs, ``mask`` and ``ids`` (B, T),
-    tensors or arrays. NaN, +Inf and -Inf are also counted apart, as ``nonfinite.<what>.nan | positive | negative``.
-    The first of the bad log-probs under the mask is kept with its token. What the sampler reported (rollout) is
-    counted apart from the trainer's own. On a GPU this waits (see `measure_nonfinite`).
+    tensors or arrays. NaN, +Inf and -Inf are also counted apart, as ``nonfinite.<what>.nan | positive |
+    negative``. The first of the bad log-probs under the mask is kept with its token. What the sampler reported
+    (rollout) is counted apart from the trainer's own. On a GPU this waits (see `measure_nonfinite`).
     """
     tally = Tally.zero()
     if loss is not None:
@@ -122,8 +122,8 @@ def measure_nonfinite_ratios(
     """Launches the count of importance ratios exp(logp - old) that are not finite, (B, T); returns at once.
 
     As a loss computes them: in the float type of ``logp``, where exp overflows above 88.7 nats (11.1 in float16)
-    though both log-probs are finite. A ratio of 0 is finite. Raises ShapeError, DeviceError or DtypeError naming the
-    argument.
+    though both log-probs are finite. A ratio of 0 is finite. Raises ShapeError, DeviceError or DtypeError naming
+    the argument.
     """
     from rlvitals.probes import nonfinite_torch
     from rlvitals.probes.nested import dense

@@ -96,8 +96,10 @@ def measure_scaler(
 
 
 def _number(value: Tensor | float | None, device: torch.device) -> Tensor:
-    number = torch.as_tensor(math.nan if value is None else value, dtype=torch.float64, device=device)
-    return number.detach().reshape(())
+    if isinstance(value, Tensor):
+        return value.detach().to(device, torch.float64, non_blocking=True).reshape(())
+    # filled there: a number that is copied there would be waited for
+    return torch.full((), math.nan if value is None else value, dtype=torch.float64, device=device)
 
 
 def local(tensor: Tensor) -> Tensor:

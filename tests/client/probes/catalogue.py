@@ -14,9 +14,10 @@ from tokenizers.models import BPE
 from torch import Tensor
 
 from rlvitals.contract.report import Extreme
+from rlvitals.probes.advantages import measure_advantages
 from rlvitals.probes.gradients import measure_loss_tokens, measure_policy_pull
 from rlvitals.probes.kl import measure_kl
-from rlvitals.probes.nonfinite import measure_nonfinite
+from rlvitals.probes.nonfinite import measure_nonfinite, measure_nonfinite_ratios
 from rlvitals.probes.ratios import measure_ratios, measure_rollout
 from rlvitals.probes.reduction import Reduction
 from rlvitals.probes.tally import Tally
@@ -106,6 +107,11 @@ PROBES: dict[str, Probe] = {
         lambda b: measure_nonfinite({n: b[n] for n in ("logp", "ref", "old")}, b["mask"], ids=b["ids"]),
     ),
     "non-finite census without mask": Probe(("logp",), lambda b: measure_nonfinite({"logp": b["logp"]}, None)),
+    "non-finite ratios": Probe(
+        ("logp", "old", "mask", "ids"),
+        lambda b: measure_nonfinite_ratios(b["logp"], b["old"], b["mask"], ids=b["ids"]),
+    ),
+    "advantages": Probe(("advantages",), lambda b: measure_advantages(b["advantages"], sample_offset=3)),
     "text by mask": Probe(("ids", "mask"), lambda b: _text(b, "mask")),
     "text by lengths": Probe(("ids", "lengths"), lambda b: _text(b, "lengths")),
 }

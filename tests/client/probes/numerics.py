@@ -6,8 +6,7 @@ import torch
 from torch import nn
 
 from rlvitals.probes.logits import tally_logits
-from rlvitals.probes.nonfinite import tally_nonfinite
-from rlvitals.probes.nonfinite_ratios import tally_nonfinite_ratios
+from rlvitals.probes.nonfinite import tally_nonfinite, tally_nonfinite_ratios
 from rlvitals.probes.parameters import tally_parameter_gradients
 from rlvitals.probes.tally import Tally
 from rlvitals.probes.updates import measure_scaler, measure_update, sample_weights

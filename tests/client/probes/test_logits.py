@@ -10,6 +10,7 @@ import torch
 
 from rlvitals.probes import logits as logits_probe
 from rlvitals.probes.logits import measure_logits, tally_logits
+from tests.client.probes.test_transfers import waits
 
 NAN, INF = math.nan, math.inf
 
@@ -114,3 +115,11 @@ def test_arguments_that_do_not_fit_are_refused_by_name() -> None:
         measure_logits(torch.zeros(2, 3, 4), torch.ones(3, 2))
     with pytest.raises(TypeError, match="logits: expected floating-point"):
         measure_logits(torch.zeros(2, 3, 4, dtype=torch.long))
+
+
+def test_a_device_is_asked_for_nothing() -> None:
+    logits, mask = torch.empty(4, 50, 3, device="meta"), torch.empty(4, 50, device="meta")
+    with waits() as waited:
+        measure_logits(logits, mask)
+        measure_logits(logits)
+    assert waited == []

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from rlvitals.probes import reduction
 from rlvitals.probes.nonfinite import tally_nonfinite
@@ -105,3 +109,51 @@ def test_the_form_that_never_waits_counts_the_same(monkeypatch: pytest.MonkeyPat
     expected = tally_nonfinite(logp=logp, ref=clean(), mask=MASK, ids=IDS)
     monkeypatch.setattr(reduction, "on_host", lambda tensor: False)
     assert tally_nonfinite(logp=logp, ref=clean(), mask=MASK, ids=IDS) == expected
+
+
+VALUES = st.sampled_from([0.0, -1.0, NAN, INF, -INF])
+
+
+@settings(max_examples=30)
+@given(st.lists(st.tuples(VALUES, VALUES, st.booleans()), min_size=6, max_size=6), st.integers(0, 2))
+def test_arrays_tensors_and_any_split_count_the_same(cells: list[tuple[float, float, bool]], cut: int) -> None:
+    logp, rollout, mask = (torch.tensor(column).reshape(2, 3) for column in zip(*cells, strict=True))
+    parts = [
+        tally_nonfinite(logp=logp[a:b], rollout=rollout[a:b], mask=mask[a:b], ids=IDS[a:b, :3], sample_offset=a)
+        for a, b in ((cut, 2), (0, cut), (0, 2))
+    ]
+    assert repr(parts[0] + parts[1]) == repr(parts[2])
+    arrays = {"logp": logp.numpy(), "rollout": rollout.numpy(), "mask": mask.numpy(), "ids": IDS[:, :3].numpy()}
+    assert repr(tally_nonfinite(**arrays)) == repr(parts[2])
+
+
+def test_what_the_sampler_reported_is_counted_apart_from_the_trainers_own() -> None:
+    rollout = clean()
+    rollout[1, 1] = -INF
+    measured = tally_nonfinite(logp=clean(), rollout=rollout, mask=MASK, ids=IDS).measured()
+    assert (measured.values["numerics.nonfinite"], measured.values["numerics.nonfinite_rollout"]) == (0, 1)
+    assert measured.extremes["numerics.nonfinite_rollout"].token_id == 5
+
+
+@pytest.mark.parametrize(
+    ("tensor", "metric"), [("logp", "policy"), ("ref", "reference"), ("old", "old"), ("rollout", "rollout")]
+)
+def test_each_tensor_has_its_own_count(tensor: str, metric: str) -> None:
+    bad = clean()
+    bad[0, 0] = NAN
+    tensors = {"logp": clean(), "ref": clean(), "old": clean(), "rollout": clean()} | {tensor: bad}
+    values = tally_nonfinite(**tensors, mask=MASK).measured().values
+    counts = {name: values[f"numerics.nonfinite_{name}"] for name in ("policy", "reference", "old", "rollout")}
+    assert {name for name, count in counts.items() if count} == {metric}
+
+
+def test_the_census_of_arrays_runs_without_torch() -> None:
+    code = (
+        "import sys; sys.modules['torch'] = None\n"
+        "import numpy as np\n"
+        "from rlvitals.probes.nonfinite import tally_nonfinite, tally_nonfinite_ratios\n"
+        "nan = np.full((1, 2), np.nan)\n"
+        "assert tally_nonfinite(logp=nan).counts['nonfinite.logp'] == 2\n"
+        "assert tally_nonfinite_ratios(nan, nan, None).counts['nonfinite.ratios'] == 2\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

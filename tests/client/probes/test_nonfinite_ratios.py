@@ -6,9 +6,11 @@ import math
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from rlvitals.probes import nonfinite_ratios, reduction
-from rlvitals.probes.nonfinite_ratios import tally_nonfinite_ratios
+from rlvitals.probes import reduction
+from rlvitals.probes.nonfinite import tally_nonfinite_ratios
 
 NAN, INF = math.nan, math.inf
 MASK = torch.tensor([[1, 1, 0], [1, 1, 1]])
@@ -72,6 +74,19 @@ def test_the_form_that_never_waits_counts_the_same(monkeypatch: pytest.MonkeyPat
     logp, old = torch.zeros(2, 3), torch.zeros(2, 3)
     logp[0, 1], old[1, 0] = 99.0, NAN
     expected = tally_nonfinite_ratios(logp, old, MASK, ids=IDS)
-    for module in (reduction, nonfinite_ratios):
-        monkeypatch.setattr(module, "on_host", lambda tensor: False)
+    monkeypatch.setattr(reduction, "on_host", lambda tensor: False)
     assert tally_nonfinite_ratios(logp, old, MASK, ids=IDS) == expected
+
+
+VALUES = st.sampled_from([0.0, -1.0, 60.0, -60.0, NAN, INF, -INF])
+
+
+@settings(max_examples=30)
+@given(st.lists(st.tuples(VALUES, VALUES, st.booleans()), min_size=6, max_size=6), st.integers(0, 2))
+def test_arrays_tensors_and_any_split_count_the_same(cells: list[tuple[float, float, bool]], cut: int) -> None:
+    logp, old, mask = (torch.tensor(column).reshape(2, 3) for column in zip(*cells, strict=True))
+    whole = tally_nonfinite_ratios(logp, old, mask, ids=IDS)
+    assert repr(tally_nonfinite_ratios(logp.numpy(), old.numpy(), mask.numpy(), ids=IDS.numpy())) == repr(whole)
+    parts = tally_nonfinite_ratios(logp[cut:], old[cut:], mask[cut:], ids=IDS[cut:], sample_offset=cut)
+    parts += tally_nonfinite_ratios(logp[:cut], old[:cut], mask[:cut], ids=IDS[:cut])
+    assert repr(parts) == repr(whole)

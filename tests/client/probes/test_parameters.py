@@ -15,8 +15,10 @@ from torch import nn
 from rlvitals.probes import parameters
 from rlvitals.probes.finish.gradient import largest_parameters
 from rlvitals.probes.parameters import measure_parameter_gradients, plain_name, tally_parameter_gradients
+from tests.client.probes.test_transfers import waits
 
 NAN, INF = math.nan, math.inf
+KINDS = (torch.float32, torch.bfloat16, torch.float16, torch.float32)
 TOP, NONFINITE = "gradient.top_parameter_share", "gradient.nonfinite_parameters"
 
 
@@ -136,3 +138,10 @@ def test_no_gradient_is_kept_alive() -> None:
     gc.collect()
     assert gradient() is None
     assert pending.tally().measured().values["gradient.norm"] == pytest.approx(math.sqrt(3))
+
+
+def test_a_device_is_asked_for_nothing() -> None:
+    pairs = named(**{f"p{i}": torch.empty(3, device="meta", dtype=kind) for i, kind in enumerate(KINDS)})
+    with waits() as waited:
+        measure_parameter_gradients(pairs)
+    assert waited == []

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import math
+import weakref
 
 import pytest
 import torch
@@ -10,6 +12,7 @@ from torch import nn
 
 from rlvitals.probes.tally import Tally
 from rlvitals.probes.updates import measure_scaler, measure_update, sample_weights
+from tests.client.probes.test_transfers import waits
 
 NAN, INF = math.nan, math.inf
 RATIO, SAME, SKIPPED = "gradient.update_ratio", "gradient.unchanged_share", "gradient.skipped_steps"
@@ -137,3 +140,25 @@ def test_a_real_gradient_scaler_skips_at_an_infinity() -> None:
     tally = measure_update(before, model.named_parameters()).tally()
     tally += measure_scaler(scaler.get_scale(), before=scale).tally()
     assert (tally.measured().values[SKIPPED], tally.measured().values["gradient.loss_scale"]) == (1, 4.0)
+
+
+def test_a_device_is_asked_for_nothing() -> None:
+    pairs = [(f"p{i}", nn.Parameter(torch.empty(40, 8, device="meta"))) for i in range(20)]
+    scale = torch.empty((), device="meta")
+    with waits() as waited:
+        measure_update(sample_weights(pairs), pairs)
+        measure_scaler(scale, before=1024.0)
+        measure_scaler(scale, found_inf=scale)
+    assert waited == []
+
+
+def test_neither_weights_nor_a_graph_are_kept_alive() -> None:
+    pairs = [("p", nn.Parameter(torch.ones(3)))]
+    sample = sample_weights(pairs)
+    reduction = measure_update(sample, pairs)
+    weights = weakref.ref(pairs[0][1])
+    pairs.clear()
+    gc.collect()
+    assert weights() is None
+    assert not any(part.requires_grad for part in reduction.parts)
+    assert reduction.tally().measured().values[SKIPPED] == 1
