@@ -10,10 +10,10 @@ DEMO_SECONDS ?= 150
 DEMO_OPEN ?= 1
 DEMO_FLAGS ?=
 
-.PHONY: help demo serve test check bench format docs browser clean
+.PHONY: help demo serve test check bench bench-cases format docs browser clean
 
 help: ## list the targets
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 $(VENV)/.made:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
@@ -54,6 +54,9 @@ check: $(VENV)/.dev ## format, lint, types, import rules, fresh docs; reports si
 
 bench: $(VENV)/.dev ## speed and memory, as ratios against a baseline in the same run
 	@$(BIN)/python -m benchmarks
+
+bench-cases: $(VENV)/.dev ## what the rules say of public failure reports, where they lie beside the repository
+	@$(BIN)/python -m benchmarks cases
 
 format: $(VENV)/.dev ## rewrite the code in the house format
 	@$(BIN)/ruff format .

@@ -18,7 +18,7 @@ from rlvitals.settings import Mode, Settings
 from rlvitals.spool import Lock, journals, network_file_system, read_acked, segments
 
 GROUP = "rlvitals.commands"
-EXTRA_OF = {"serve": "server", "rules": "server", "db": "server", "notify": "server", "token": "server"}
+EXTRA_OF = dict.fromkeys(("serve", "rules", "replay", "db", "notify", "token"), "server")
 """Commands that an extra brings, so that a missing one can be told by name."""
 
 

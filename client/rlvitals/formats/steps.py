@@ -44,6 +44,8 @@ class StepMerger:
         """Where a trainer's definition differs, by the log's name."""
         self.late = 0
         """Rows that came after their step had been given out, which are left out."""
+        self.counted = False
+        """Whether a row said no step, so that steps are counted from where the log begins."""
         self._stride, self._next = stride, first
         self._open: dict[int, _Open] = {}
         self._reached: dict[tuple[str, RowKind], int] = {}
@@ -60,7 +62,7 @@ class StepMerger:
             return
         step = row.step
         if step is None:
-            step, self._next = self._next, self._next + self._stride
+            step, self._next, self.counted = self._next, self._next + self._stride, True
         else:
             self._next = step + self._stride
         yield from self._take(step, row)
