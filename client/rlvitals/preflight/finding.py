@@ -18,11 +18,11 @@ class Verdict(str, Enum):
 
     @property
     def rank(self) -> int:
-        """How bad it is; SKIPPED is as harmless as OK."""
+        """How bad it is; below all others where nothing was judged."""
         return _RANKS[self]
 
 
-_RANKS = {Verdict.SKIPPED: 0, Verdict.OK: 0, Verdict.INFO: 1, Verdict.WARN: 2, Verdict.FATAL: 3}
+_RANKS = {Verdict.SKIPPED: -1, Verdict.OK: 0, Verdict.INFO: 1, Verdict.WARN: 2, Verdict.FATAL: 3}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +57,7 @@ class Report:
 
     @property
     def worst(self) -> Verdict:
-        """The worst verdict among the findings; OK when there is none."""
+        """The worst verdict among the findings; OK without any, SKIPPED where nothing was judged."""
         return max((finding.verdict for finding in self.findings), key=lambda v: v.rank, default=Verdict.OK)
 
     @property

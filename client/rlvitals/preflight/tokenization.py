@@ -122,7 +122,7 @@ def _read(parts: dict[str, Any], name: str, read: Any, given: Any, check: str) -
 
 
 def _read_template(parts: dict[str, Any], tokens: TokenizerFacts, given: str | None) -> Iterator[Finding]:
-    template = _as_text(given) if given is not None else tokens.chat_template
+    template = _as_text(str(given)) if given is not None else tokens.chat_template
     if template is None:
         return
     rendering, error = render(tokens, template)

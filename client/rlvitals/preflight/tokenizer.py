@@ -63,7 +63,8 @@ class TokenizerFacts:
         if token_id not in self.tokens:
             return f"{token_id} (no token)"
         text = self.decode([token_id])
-        return f"{token_id} {self.tokens[token_id] if not text or chr(0xFFFD) in text else text!r}"
+        whole = text and "\ufffd" not in text
+        return f"{token_id} {text!r}" if whole else f"{token_id} {self.tokens[token_id]}"
 
     def digests(self) -> dict[str, str]:
         """SHA-256 of the vocabulary, of the added tokens with their flags, and of the chat template."""

