@@ -10,7 +10,8 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from rlvitals.probes.reduction import Workspace, at, nowhere, on_host, row_blocks, span, stack
+from rlvitals.probes import reduction
+from rlvitals.probes.reduction import Workspace, at, nowhere, row_blocks, span, stack
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ def _difference_into(out: Tensor, counted: Tensor, minuend: Tensor, subtrahend: 
     counted.copy_(used)
     out.copy_(minuend).sub_(subtrahend)
     # a finite sum shows that all is finite, padding too; then a product is faster than a selection
-    if on_host(out) and math.isfinite(out.sum().item()):
+    if reduction.on_host(out) and math.isfinite(out.sum().item()):
         out.mul_(counted)
         return
     used = used & out.isfinite()
@@ -85,7 +86,7 @@ class _Peaks:
         found = values().view(-1)
         index = found.argmax()
         value = at(found, index)
-        if on_host(found):
+        if reduction.on_host(found):
             # not the bound, which tokens that do not count may have set
             self._best = max(self._best, value.item())
         token = at(self._ids[rows], index) if self._ids is not None else torch.full_like(index, -1)

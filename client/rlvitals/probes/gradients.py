@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rlvitals.probes.arguments import (
     ProbeArgumentError,
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from rlvitals.probes.reduction import Reduction
 
+M = TypeVar("M")
 ROW_MEAN = ("grpo", "sapo")
 BATCH_TOKENS = ("dapo", "cispo", "vespo")
 LOSS_TYPES = (*ROW_MEAN, "bnpo", "dr_grpo", *BATCH_TOKENS, "luspo")
@@ -35,14 +36,14 @@ LOSS_TYPES = (*ROW_MEAN, "bnpo", "dr_grpo", *BATCH_TOKENS, "luspo")
 @uncompiled
 def weights_for(
     loss_type: str,
-    mask: Any,
+    mask: M,
     *,
     accumulation: float = 1,
     max_completion_length: int | None = None,
     num_items_in_batch: Any = None,
     num_processes: int = 1,
     steps_per_generation: int = 1,
-) -> Any:
+) -> M:
     """The weight that TRL's GRPO loss gives a token under ``mask`` (B, T), as doubles that broadcast to (B, T).
 
     ============================  =============================================================
@@ -57,21 +58,22 @@ def weights_for(
     A tensor for a tensor, an array for an array. Raises ProbeArgumentError naming the argument that the loss type
     needs, or the unknown loss type.
     """
-    backend, mask = _backend_of(mask)
-    check_tokens(mask=mask)
+    backend, seen = _backend_of(mask)
+    check_tokens(mask=seen)
     check_choice("loss_type", loss_type, LOSS_TYPES)
-    rows = max(mask.shape[0], 1)
+    rows = max(seen.shape[0], 1)
     if loss_type in ROW_MEAN:
-        divisor = backend.tokens_of_rows(mask) * (rows * accumulation)
+        divisor = backend.tokens_of_rows(seen) * (rows * accumulation)
     elif loss_type == "bnpo":
-        divisor = backend.tokens_of_batch(mask) * accumulation
+        divisor = backend.tokens_of_batch(seen) * accumulation
     elif loss_type in BATCH_TOKENS:
-        items = backend.number_on(mask, _needed(num_items_in_batch, "num_items_in_batch", loss_type))
+        items = backend.number_on(seen, _needed(num_items_in_batch, "num_items_in_batch", loss_type))
         divisor = items.clip(1.0) * accumulation / (num_processes * steps_per_generation)
     else:
         cap = _needed(max_completion_length, "max_completion_length", loss_type) if loss_type == "dr_grpo" else 1
-        divisor = backend.number_on(mask, rows * cap * accumulation)
-    return (1.0 / divisor).reshape(-1, 1)
+        divisor = backend.number_on(seen, rows * cap * accumulation)
+    weights: M = (1.0 / divisor).reshape(-1, 1)
+    return weights
 
 
 def _backend_of(mask: Any) -> tuple[Any, Any]:

@@ -8,7 +8,8 @@ import numpy as np
 
 from rlvitals.probes.arrays import Floats
 from rlvitals.probes.differences_numpy import Array, Block, differences
-from rlvitals.probes.ratio_bins import BINS, LEAST, PER_NAT, SHIFT
+from rlvitals.probes.log_bins import RATIO_BINS
+from rlvitals.probes.log_bins_numpy import bin_counts
 
 
 def summed(
@@ -21,7 +22,7 @@ def summed(
     extra: Callable[[Block], list[float]] | None,
 ) -> tuple[Floats, Floats, int]:
     """The rows of `ratios.STATS` with those of ``extra`` and the peaks, the bins, and how many they hold."""
-    rows, bins = [], np.zeros(BINS + 2)
+    rows, bins = [], np.zeros(RATIO_BINS.count + 2)
     for block in differences(above, below, mask):
         log_ratio = block.difference
         with np.errstate(over="ignore", invalid="ignore"):
@@ -35,9 +36,7 @@ def summed(
             ]
             sums += extra(block) if extra is not None else []
         rows.append([*sums, *block.peak(log_ratio, ids), *block.peak(-log_ratio, ids)])
-        single = np.log(np.maximum(np.abs(log_ratio.astype(np.float32)), np.float32(LEAST)))
-        where = (single * np.float32(PER_NAT) + np.float32(SHIFT)).clip(0, BINS + 1).astype(np.int64)
-        bins += np.bincount(where, minlength=BINS + 2)
+        bins += bin_counts(RATIO_BINS, log_ratio)
     return np.asarray(rows, np.float64).reshape(-1), bins, int(bins.sum())
 
 

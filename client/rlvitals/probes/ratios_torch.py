@@ -10,8 +10,9 @@ from torch import Tensor
 
 from rlvitals.probes.arrays import Floats
 from rlvitals.probes.differences_torch import Block, by_rows, differences
-from rlvitals.probes.ratio_bins import BINS, LEAST, PER_NAT, SHIFT
-from rlvitals.probes.reduction import Reduction, Workspace, on_host, per_token, stack
+from rlvitals.probes.log_bins import RATIO_BINS
+from rlvitals.probes.log_bins_torch import BinCounts
+from rlvitals.probes.reduction import Reduction, per_token, stack
 from rlvitals.probes.tally import Tally
 
 
@@ -30,11 +31,11 @@ def launch(
     ``beyond`` is the largest |log r| that is not counted; ``build`` takes the rows, the bins and how many elements
     the bins hold, tokens that do not count among them as a ratio of 1.
     """
-    bins, rows = _Bins(above), []
+    bins, rows = BinCounts(RATIO_BINS, above), []
     for block in differences(above, below, mask, ids):
         excess = torch.exp(block.difference, out=block.scratch).sub_(1.0)
         sums = _sums(block, excess, beyond) + (extra(block) if extra is not None else [])
-        bins.add(block)
+        bins.add(block.difference, block.rows)
         rows += [stack(sums), *block.peaks]
     stats = torch.cat(rows) if rows else above.new_zeros(0, dtype=torch.float64)
     return Reduction(parts=(stats, bins.part), build=partial(_built, build, above.numel()))
@@ -69,22 +70,3 @@ def _sums(block: Block, excess: Tensor, beyond: float) -> list[Tensor]:
     if max(-block.low, block.high) > beyond:
         far = (block.difference.abs() > beyond).count_nonzero()
     return [block.tokens, total, flat.dot(flat), total - block.difference.sum(), far]
-
-
-class _Bins:
-    """Counts |log ratio| in the bins of the sketch, with one more bin below and one above."""
-
-    def __init__(self, like: Tensor) -> None:
-        self.part = torch.zeros(BINS + 2, dtype=torch.float64, device=like.device)
-        self._space = Workspace(like, torch.float32, torch.int64)
-        self._one = torch.ones(1, dtype=torch.float64, device=like.device)
-
-    def add(self, block: Block) -> None:
-        # single precision is enough to choose a bin; whatever is below the least edge goes below
-        single, whole = self._space.of(block.rows)
-        single.copy_(block.difference).abs_().clamp_min_(LEAST).log_().mul_(PER_NAT).add_(SHIFT)
-        where = whole.copy_(single.clamp_(0, BINS + 1)).view(-1)
-        if on_host(where):
-            self.part += torch.bincount(where, minlength=BINS + 2)
-        else:
-            self.part.scatter_add_(0, where, self._one.expand(where.shape))

@@ -1,0 +1,45 @@
+"""Log-spaced bins of a `Sketch`, with one more below and one above, chosen in single precision."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rlvitals.probes.sketch import Sketch
+
+
+@dataclass(frozen=True, slots=True)
+class LogBins:
+    """``count`` bins over [low, high); a quantile is at most ``(high / low) ** (1 / count) - 1`` too high."""
+
+    low: float
+    high: float
+    count: int
+
+    @property
+    def per_nat(self) -> float:
+        return self.count / math.log(self.high / self.low)
+
+    @property
+    def shift(self) -> float:
+        """A value's bin, 0 for the one below, is ``log(value) * per_nat + shift``, cut to [0, count + 1]."""
+        return 1.0 - math.log(self.low) * self.per_nat
+
+    @property
+    def least(self) -> float:
+        """Whatever is smaller goes into the bin below, and the log of 0 is never taken."""
+        return self.low / 2
+
+    def sketch(self, found: Sequence[float], unused: int = 0) -> Sketch:
+        """From the counts of all bins; ``unused`` elements of the bin below were no values at all."""
+        counts = [int(n) for n in found]
+        return Sketch(
+            low=self.low, high=self.high, counts=tuple(counts[1:-1]), below=counts[0] - unused, above=counts[-1]
+        )
+
+
+RATIO_BINS = LogBins(1e-4, 1e2, 96)
+"""|log ratio| in nats: at most 15.5 % high."""
+ENTROPY_BINS = LogBins(1e-6, 16.0, 96)
+"""Nats; 16 is more than a vocabulary of 8 million can have; at most 18.9 % high."""
