@@ -10,7 +10,7 @@ from rlvitals.probes.arguments import ShapeError, check_ids, written
 from rlvitals.probes.arrays import Flags, Whole, flags, whole
 from rlvitals.probes.decoder import Damage, Decoder, Dropped
 from rlvitals.probes.scan import LOOK_BACK, RESET_MAP, TRIVIAL_MAP, Codes, RowCounts, code_rows, scan
-from rlvitals.probes.token_classes import FRAGMENTS, TokenClass
+from rlvitals.probes.token_classes import FRAGMENTS, TokenClass, mark
 from rlvitals.probes.token_codes import DROP
 from rlvitals.probes.utf8 import STRIDE, Maps, State
 
@@ -36,18 +36,30 @@ def decoded_replacements(
     if decoder.damage is Damage.SEEN:
         return _by_decoding(table, numbers, mask, skip_special)
     slots = table.slots(numbers)
-    if table.spelt is table.map_of:
-        seen = seen or scan(table.maps, code_rows(table.map_of, slots, mask))
-        counts: Whole = seen.literals.copy()
-        if decoder.damage is Damage.SPELT:
-            rows = np.flatnonzero(counts)
-        else:
-            rows = np.flatnonzero(seen.errors + seen.tails)
-    else:
-        counts, rows = np.zeros(numbers.shape[0], np.int64), np.arange(numbers.shape[0])
+    seen = seen or scan(table.maps, code_rows(table.map_of, slots, mask))
+    counts: Whole = seen.literals.copy()
+    if decoder.damage not in (Damage.IGNORED, Damage.SPELT):
+        counts += seen.errors + seen.tails
+    if table.spelt is table.map_of and not (counts.any() or seen.error_rows.size):
+        return counts
+    codes_of = _codes_of(table, decoder)
+    rows = _to_recount(table, decoder, slots, seen, codes_of)
     if rows.size:
-        counts[rows] = _count(table, decoder, slots[rows], None if mask is None else mask[rows])
+        counts[rows] = _count(table, decoder, codes_of, slots[rows], None if mask is None else mask[rows])
     return counts
+
+
+def _to_recount(table: TokenTable, decoder: Decoder, slots: Whole, seen: RowCounts, codes_of: Codes) -> Whole:
+    """Rows in which this decoder may print another number than that of ill-formed subparts."""
+    if table.spelt is not table.map_of:
+        return np.arange(slots.shape[0])
+    if decoder.damage is Damage.SPELT:
+        return np.flatnonzero(seen.literals)
+    if decoder.damage in (Damage.SUBPART, Damage.IGNORED):
+        # an id that prints nothing matters only inside a character, where it was counted as an error
+        joins = codes_of[slots[seen.error_rows, seen.error_positions]] == DROP
+        return np.unique(seen.error_rows[joins])
+    return np.flatnonzero(seen.errors + seen.tails)
 
 
 def undecodable(table: TokenTable, ids: Any, chosen: Any, *, skip_special: bool = True) -> Flags:
@@ -73,17 +85,17 @@ def _checked(ids: Any, chosen: Any) -> tuple[Whole, Flags | None]:
 
 
 def _no_token(table: TokenTable) -> Flags:
-    return np.asarray(np.isin(table.classes, (TokenClass.UNASSIGNED, TokenClass.OUT_OF_RANGE)))
+    return mark(table.classes, (TokenClass.UNASSIGNED, TokenClass.OUT_OF_RANGE))
 
 
-def _count(table: TokenTable, decoder: Decoder, slots: Whole, mask: Flags | None) -> Whole:
-    codes = code_rows(_codes_of(table, decoder), slots, mask)
+def _count(table: TokenTable, decoder: Decoder, codes_of: Codes, slots: Whole, mask: Flags | None) -> Whole:
+    codes = code_rows(codes_of, slots, mask)
     if decoder.damage in (Damage.SUBPART, Damage.IGNORED):
         found = scan(table.maps, _without_dropped(codes)[0])
         total: Whole = found.literals
         return total if decoder.damage is Damage.IGNORED else total + found.errors + found.tails
     alone = np.zeros(codes.shape, bool)
-    alone[:, :-1] = np.isin(table.classes, (TokenClass.BYTE_ASCII, TokenClass.BYTE_HIGH))[slots]
+    alone[:, :-1] = mark(table.classes, (TokenClass.BYTE_ASCII, TokenClass.BYTE_HIGH))[slots]
     alone &= codes != RESET_MAP
     codes, alone = _without_dropped(codes, alone)
     in_text = table.maps.literals[codes.astype(np.int64) * STRIDE] * ~alone
@@ -160,7 +172,7 @@ def _by_decoding(table: TokenTable, ids: Whole, mask: Flags | None, skip_special
     counts = np.zeros(ids.shape[0], np.int64)
     if table.decode is None:
         raise RuntimeError("a table that is known by its tokenizer's decode alone was read without it")
-    suspect = np.isin(table.classes, FRAGMENTS)[table.slots(ids)]
+    suspect = mark(table.classes, FRAGMENTS)[table.slots(ids)]
     suspect &= True if mask is None else mask
     for row in np.flatnonzero(suspect.any(axis=1)).tolist():
         written_ids = ids[row] if mask is None else ids[row][mask[row]]

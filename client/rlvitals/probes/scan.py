@@ -13,13 +13,14 @@ import numpy as np
 import numpy.typing as npt
 
 from rlvitals.probes.arrays import Flags, Whole
-from rlvitals.probes.utf8 import STRIDE, Maps
+from rlvitals.probes.utf8 import PAIRED, STRIDE, Maps, Pairs
 
 TRIVIAL_MAP, RESET_MAP = 0, 1
 LOOK_BACK = 3
+_PAIR_BITS, _STRIDE_BITS = PAIRED.bit_length() - 1, STRIDE.bit_length() - 1
 # tokens looked at together: few enough for the intermediate arrays to stay in a core's cache
 BLOCK = 1 << 16
-# from this share of characters in pieces on, looking at every token is cheaper than looking at some
+# from this share of tokens that need a look on, looking at every one, but at two at once, is cheaper
 _DENSE = 0.25
 
 Codes = npt.NDArray[np.uint16]
@@ -77,22 +78,35 @@ def _block(maps: Maps, codes: Codes) -> tuple[Whole, Whole, Whole]:
     flat = np.concatenate([np.full(LOOK_BACK, RESET_MAP, np.uint16), codes])
     own = flat > RESET_MAP
     own[1:] |= own[:-1].copy()
-    if np.count_nonzero(own) > _DENSE * own.size:
-        steps = flat.astype(np.int64) * STRIDE
-        before, here, at = [steps[back:][: codes.size] for back in range(LOOK_BACK)], steps[LOOK_BACK:], None
-    else:
-        at = np.flatnonzero(own)
-        before = [flat[at - back].astype(np.int64) * STRIDE for back in range(LOOK_BACK, 0, -1)]
-        here = flat[at].astype(np.int64) * STRIDE
-    state = maps.after[before[0]]
-    state = maps.after[before[1] + state]
-    state = maps.after[before[2] + state]
-    step = here + state
-    event = np.flatnonzero(maps.counts[step])
-    cut = np.flatnonzero((here == RESET_MAP * STRIDE) & (state != 0))
-    if at is None:
-        return event, step[event], cut
-    return at[event] - LOOK_BACK, step[event], at[cut] - LOOK_BACK
+    dense = maps.pairs is not None and np.count_nonzero(own) > _DENSE * own.size
+    at = _suspects(maps.pairs, flat) if maps.pairs is not None and dense else np.flatnonzero(own)
+    step = _steps(maps, flat, at)
+    notable = np.flatnonzero(maps.notable[step])
+    at, step = at[notable] - LOOK_BACK, step[notable]
+    cut = step < (RESET_MAP + 1) * STRIDE
+    cut &= step >= RESET_MAP * STRIDE
+    return at[~cut], step[~cut], at[cut]
+
+
+def _suspects(pairs: Pairs, flat: Codes) -> Whole:
+    """Where in ``flat`` something is notable, looking at all tokens but at two of them at once."""
+    both = flat[:-1] << _PAIR_BITS
+    both |= flat[1:]
+    # two and three tokens ago set the state; "clip" spares the check of bounds, which hold by construction
+    state = pairs.after.take(both[:-2], mode="clip")
+    step = both[2:] << _STRIDE_BITS
+    step |= state
+    found: Whole = np.flatnonzero(pairs.notable.take(step, mode="clip"))
+    found += LOOK_BACK
+    return found
+
+
+def _steps(maps: Maps, flat: Codes, at: Whole) -> Whole:
+    """map * STRIDE + state at the places ``at``, by the three tokens before each."""
+    step = flat[at - LOOK_BACK].astype(np.int64) * STRIDE
+    for back in range(LOOK_BACK - 1, -1, -1):
+        step = flat[at - back].astype(np.int64) * STRIDE + maps.after[step]
+    return step
 
 
 def _per_row(row: Whole, amount: npt.NDArray[np.generic], rows: int) -> Whole:

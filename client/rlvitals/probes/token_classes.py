@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from enum import IntEnum
 
+import numpy as np
+import numpy.typing as npt
+
+from rlvitals.probes.arrays import Flags
 from rlvitals.probes.utf8 import State, run
 
 
@@ -40,6 +45,14 @@ _PLACEHOLDER = re.compile(
     r"<\|reserved_special_token_\d+\|>|<\|reserved_\d+\|>|<unused\d+>|\[unused\d+\]|<SPECIAL_\d+>|\[control_\d+\]"
     r"|<\|extra_\d+\|>|<｜place▁holder▁no▁\d+｜>"
 )
+
+
+def mark(classes: npt.NDArray[np.uint8], kinds: Iterable[TokenClass]) -> Flags:
+    """Whether each is one of ``kinds``; many times quicker than a search of sets."""
+    among = np.zeros(len(TokenClass), bool)
+    among[list(kinds)] = True
+    flags: Flags = among[classes]
+    return flags
 
 
 def added_class(text: str, special: bool) -> TokenClass:

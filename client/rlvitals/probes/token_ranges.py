@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from rlvitals.probes.arguments import ProbeArgumentError
 from rlvitals.probes.arrays import Flags
-from rlvitals.probes.token_classes import BYTE_PIECES, NEVER_TRAINED, TokenClass
+from rlvitals.probes.token_classes import BYTE_PIECES, NEVER_TRAINED, TokenClass, mark
 
 Ranges = Sequence[tuple[int, int]]
 
@@ -72,7 +72,7 @@ def never_trained(classes: npt.NDArray[np.uint8], ranges: TokenRanges) -> Flags:
 
 def _either(classes: npt.NDArray[np.uint8], kinds: Sequence[TokenClass], ranges: Ranges | None) -> Flags:
     if ranges is None:
-        return np.asarray(np.isin(classes, kinds))
+        return mark(classes, kinds)
     flags = np.zeros(classes.size, bool)
     for first, last in ranges:
         flags[:-1][first : last + 1] = True

@@ -107,6 +107,9 @@ RESET: TokenMap = tuple((int(State.BORDER), 0, 0) for _ in State)
 
 # rows are 16 apart so that a lookup is a shift
 STRIDE = 16
+_RESET_ROW = 1
+# up to this many maps two of them fit in one 16-bit number together with a state
+PAIRED = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +119,10 @@ class Maps:
     after: npt.NDArray[np.int64]
     errors: npt.NDArray[np.uint16]
     literals: npt.NDArray[np.uint16]
-    counts: npt.NDArray[np.bool_]
-    """whether the step counts an error or a literal"""
+    notable: npt.NDArray[np.bool_]
+    """whether the step counts an error or a literal, or cuts a character at the end of a completion"""
+    pairs: Pairs | None
+    """the same of two maps at once; None where there are more than ``PAIRED``"""
 
     @classmethod
     def of(cls, maps: list[TokenMap]) -> Maps:
@@ -134,9 +139,34 @@ class Maps:
             raise ValueError(f"maps: expected three tables of a multiple of {STRIDE}, got {after.shape}")
         if int(after.min(initial=0)) < 0 or int(after.max(initial=0)) >= len(State):
             raise ValueError("maps: a state that is none")
+        notable = (errors + literals) > 0
+        notable[_RESET_ROW * STRIDE + 1 : _RESET_ROW * STRIDE + len(State)] = True
         return cls(
             after=np.ascontiguousarray(after, np.int64),
             errors=errors.astype(np.uint16),
             literals=literals.astype(np.uint16),
-            counts=(errors + literals) > 0,
+            notable=notable,
+            pairs=Pairs.of(after.reshape(-1, STRIDE), notable.reshape(-1, STRIDE)),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """Two maps one after the other, numbered ``first * PAIRED + second``."""
+
+    after: npt.NDArray[np.uint16]
+    """by pair: the state after both, from a border"""
+    notable: npt.NDArray[np.bool_]
+    """by ``pair * STRIDE + state``: whether the second of them is notable"""
+
+    @classmethod
+    def of(cls, after: npt.NDArray[np.integer], notable: npt.NDArray[np.bool_]) -> Pairs | None:
+        """From tables (maps, STRIDE)."""
+        count = after.shape[0]
+        if count > PAIRED:
+            return None
+        states = np.zeros((PAIRED, PAIRED), np.uint16)
+        states[:count, :count] = after[:, after[:, State.BORDER]].T
+        flags = np.zeros((PAIRED, PAIRED, STRIDE), bool)
+        flags[:count, :count] = notable[:, after].transpose(1, 0, 2)
+        return cls(after=states.ravel(), notable=flags.ravel())
