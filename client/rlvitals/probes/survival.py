@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rlvitals.probes.sketch import Sketch
 
 COVERAGE, CONFIDENCE = 0.95, 0.95
+_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,19 +37,25 @@ def covering_length(
     The confidence is that of a one-sided Clopper-Pearson bound with Greenwood's effective number of answers; for
     answers of which none was cut it is exact: 1 - 0.95^n for the longest of n.
     """
+    steps = _steps(ended, cut, longest)
+    if not steps:
+        return Cover(length=None, confidence=0.0) if cut.total else None
     best: Cover | None = None
-    for length, left, answers in _steps(ended, cut, longest):
-        sure = beta_share(left * answers + 1.0, (1.0 - left) * answers, 1.0 - coverage)
-        found = Cover(length=length if left <= 1.0 - coverage + 1e-12 else None, confidence=sure)
-        if found.length is not None and sure >= confidence:
+    for length, left, answers in steps:
+        if left > 1.0 - coverage + _ROUNDING:
+            continue
+        found = Cover(length=length, confidence=_confidence(left, answers, coverage))
+        if found.confidence >= confidence:
             return found
-        if best is None or (found.length is not None, sure) > (best.length is not None, best.confidence):
+        if best is None or found.confidence > best.confidence:
             best = found
-    return best if best is not None else _nothing_ended(cut)
+    _, left, answers = steps[-1]
+    return best or Cover(length=None, confidence=_confidence(left, answers, coverage))
 
 
-def _nothing_ended(cut: Sketch) -> Cover | None:
-    return Cover(length=None, confidence=0.0) if cut.total else None
+def _confidence(left: float, answers: float, coverage: float) -> float:
+    """That no more than 1 - ``coverage`` are left, of which the share ``left`` of so many ``answers`` was seen."""
+    return beta_share(left * answers + 1.0, (1.0 - left) * answers, 1.0 - coverage)
 
 
 def _steps(ended: Sketch, cut: Sketch, longest: float) -> list[tuple[int, float, float]]:

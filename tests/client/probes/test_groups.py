@@ -117,6 +117,13 @@ def test_a_group_size_of_0_is_refused() -> None:
         tally_rewards([1.0], 0)
 
 
+def test_lists_arrays_and_tensors_count_the_same() -> None:
+    rewards = [0.5, 1.0, 0.0, 0.25]
+    expected = tally_rewards(rewards, 2, reward_range=RewardRange.of(0, 1))
+    for form in (np.array, torch.tensor, lambda values: torch.tensor(values, dtype=torch.bfloat16)):
+        assert tally_rewards(form(rewards), 2, reward_range=RewardRange.of(0, 1)) == expected
+
+
 SIDES = ("reward.all_right_groups", "reward.all_wrong_groups", "reward.all_equal_groups")
 
 

@@ -7,10 +7,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rlvitals.probes.length_history import LengthHistory
 from rlvitals.probes.lengths import stop_ids_of, tally_lengths
+from rlvitals.probes.tally import Tally
 
 STOP = {2, 9}
 SUGGESTED, CONFIDENCE = "length.suggested_cap", "length.suggested_cap_confidence"
@@ -192,3 +194,51 @@ def test_the_suggestion_of_parts_is_that_of_the_whole() -> None:
 def test_flags_of_another_number_of_completions_are_refused(arguments: dict[str, object]) -> None:
     with pytest.raises(ValueError, match="1 of 2"):
         tally_lengths([1, 2], [1, 1], STOP, 8, **arguments)  # type: ignore[arg-type]
+
+
+def test_lists_arrays_and_tensors_count_the_same() -> None:
+    lengths, last, caps = [8, 3, 0, 8], [7, 2, 7, 9], [8, 8, 8, 9]
+    expected = tally_lengths(lengths, last, STOP, caps)
+    assert tally_lengths(np.array(lengths), np.array(last), STOP, np.array(caps)) == expected
+    tensors = (torch.tensor(values, dtype=torch.int32) for values in (lengths, last, caps))
+    tensor, of_last, of_caps = tensors
+    assert tally_lengths(tensor, of_last, STOP, of_caps) == expected
+
+
+REASONS = st.sampled_from([None, "stop", "length", "abort", "tool_calls", "FINISHED_STOPPED"])
+
+
+@settings(max_examples=30)
+@given(
+    st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9), REASONS), min_size=1, max_size=12), st.integers(0, 12)
+)
+def test_how_they_ended_adds_up_over_any_split(rows: list[tuple[int, int, str | None]], cut: int) -> None:
+    cut = min(cut, len(rows))
+
+    def part(start: int, stop: int) -> Tally:
+        lengths, last, reasons = zip(*rows[start:stop], strict=True) if rows[start:stop] else ((), (), ())
+        return tally_lengths(lengths, last, STOP, 8, finish_reasons=reasons, sample_offset=start)
+
+    whole = part(0, len(rows))
+    assert part(cut, len(rows)) + part(0, cut) == whole
+    values = whole.measured().values
+    shares = ("length.stop_rate", "length.truncation_rate", "length.aborted_rate")
+    assert sum(values[share] for share in shares) == pytest.approx(1.0)
+
+
+def test_a_history_makes_the_suggestion_surer_and_leaves_the_step_as_it_is() -> None:
+    history = LengthHistory(steps=3)
+    steps = [tally_lengths(range(at, at + 20), [2] * 20, STOP, 64) for at in (1, 2, 3, 30, 30)]
+    found = [history.add(step).measured() for step in steps]
+    assert found[0] == steps[0].measured()
+    assert found[0].values[CONFIDENCE] < found[1].values[CONFIDENCE] < found[2].values[CONFIDENCE]
+    alone = steps[2].measured().values
+    others = {name: value for name, value in found[2].values.items() if "suggested" not in name}
+    assert others == {name: value for name, value in alone.items() if "suggested" not in name}
+    assert found[4].values[SUGGESTED] == 49
+
+
+def test_a_step_that_cannot_say_how_answers_ended_is_no_history() -> None:
+    history = LengthHistory()
+    unknown = tally_lengths([3], [1], (), None)
+    assert history.add(unknown) == unknown
