@@ -10,6 +10,8 @@ import re
 from dataclasses import dataclass
 from enum import Enum
 
+from rlvitals.contract.metrics import BY_NAME
+
 
 class Match(str, Enum):
     """How a name was recognised."""
@@ -118,7 +120,9 @@ _FILLERS = frozenset({"training", "train", "mean", "avg", "average"})
 
 
 def resolve(name: str) -> Resolved | None:
-    """The registry's name for a trainer's, or None."""
+    """The registry's name for a trainer's, or None; a name of the registry stays itself."""
+    if name in BY_NAME:
+        return None
     for candidate, match in ((name, Match.EXACT), (_OUTER.sub("", name), Match.SUFFIX)):
         alias = ALIASES.get(candidate)
         if alias is not None:

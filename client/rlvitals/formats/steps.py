@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from rlvitals.contract.aliases import Match, resolve
+from rlvitals.contract.metrics import BY_NAME
 from rlvitals.formats.row import Row, RowKind
 
 OPEN_MAX = 8
@@ -75,7 +76,7 @@ class StepMerger:
     @property
     def unknown(self) -> list[str]:
         """Names that the registry does not know, in order of appearance."""
-        return [name for name, metric in self.names.items() if name == metric and resolve(name) is None]
+        return [name for name, metric in self.names.items() if name == metric and metric not in BY_NAME]
 
     def _take(self, step: int, row: Row) -> Iterator[LoggedStep]:
         writer = row.source, row.kind
