@@ -5,7 +5,6 @@ Tensors are worked on where they are (`pulls_torch`), arrays without torch (`pul
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -19,6 +18,7 @@ from rlvitals.probes.arguments import (
     check_tokens,
 )
 from rlvitals.probes.arrays import Floats, floats, is_tensor
+from rlvitals.probes.census import census
 from rlvitals.probes.tally import Tally
 from rlvitals.probes.uncompiled import uncompiled
 
@@ -165,6 +165,5 @@ def _loss_tokens(parts: Sequence[Floats]) -> Tally:
 
 
 def tally_gradient_norm(norm: Any) -> Tally:
-    """Counts a non-finite gradient norm (a number, or a tensor with one), as read before clipping."""
-    values = floats(norm).ravel()
-    return Tally(counts={"nonfinite.gradient": int(values.size - sum(map(math.isfinite, values)))})
+    """Counts a non-finite gradient norm by kind (a number, or a tensor with one), as read before clipping."""
+    return census("gradient", floats(norm))

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rlvitals.probes import reduction
+from rlvitals.probes.gradients import tally_gradient_norm
 from rlvitals.probes.nonfinite import tally_nonfinite
 
 NAN, INF = math.nan, math.inf
@@ -147,11 +148,19 @@ def test_each_tensor_has_its_own_count(tensor: str, metric: str) -> None:
     assert {name for name, count in counts.items() if count} == {metric}
 
 
+@pytest.mark.parametrize(("norm", "kind"), [(NAN, 0), (INF, 1), (torch.tensor(-INF), 2)])
+def test_a_gradient_norm_that_is_not_finite_is_counted_by_its_kind(norm: object, kind: int) -> None:
+    values = tally_gradient_norm(norm).measured().values
+    assert [values[name] for name in OF_A_KIND] == [float(place == kind) for place in range(3)]
+    assert values["numerics.nonfinite"] == values["numerics.nonfinite_gradient"] == 1
+
+
 def test_the_census_of_arrays_runs_without_torch() -> None:
     code = (
         "import sys; sys.modules['torch'] = None\n"
         "import numpy as np\n"
-        "from rlvitals.probes.nonfinite import tally_nonfinite, tally_nonfinite_ratios\n"
+        "from rlvitals.probes.gradients import tally_gradient_norm
+from rlvitals.probes.nonfinite import tally_nonfinite, tally_nonfinite_ratios\n"
         "nan = np.full((1, 2), np.nan)\n"
         "assert tally_nonfinite(logp=nan).counts['nonfinite.logp'] == 2\n"
         "assert tally_nonfinite_ratios(nan, nan, None).counts['nonfinite.ratios'] == 2\n"
