@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterable
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -28,15 +30,21 @@ def tally_duplicates(ids: Any, chosen: Any, group_size: int, *, sample_offset: i
         return Tally.absent((METRIC,), NO_GROUPS)
     numbers = whole(ids)
     mask = chosen_mask(chosen, numbers.shape)
-    duplicates, worst, first = 0, 0, 0
-    for start in range(0, numbers.shape[0], group_size):
-        rows = range(start, min(start + group_size, numbers.shape[0]))
-        chosen_ids = (numbers[row] if mask is None else numbers[row, mask[row]] for row in rows)
-        extra = len(rows) - len({np.ascontiguousarray(row).tobytes() for row in chosen_ids})
-        duplicates += extra
+    rows = (row if mask is None else row[mask[place]] for place, row in enumerate(numbers))
+    return tally_keys((np.ascontiguousarray(row).tobytes() for row in rows), group_size, sample_offset)
+
+
+def tally_keys(keys: Iterable[Hashable], group_size: int, sample_offset: int) -> Tally:
+    """Tallies completions in their order by ``keys`` that are equal where two completions are."""
+    completions, duplicates, worst, first = 0, 0, 0, 0
+    every = iter(keys)
+    while group := list(islice(every, group_size)):
+        extra = len(group) - len(set(group))
         if extra > worst:
-            worst, first = extra, start
-    counts = {"duplicates.completions": numbers.shape[0], "duplicates.found": duplicates}
+            worst, first = extra, completions
+        completions += len(group)
+        duplicates += extra
+    counts = {"duplicates.completions": completions, "duplicates.found": duplicates}
     if not worst:
         return Tally(counts=counts)
     where = Extreme(value=float(worst), sample=first + sample_offset)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
@@ -11,6 +11,7 @@ from torch import Tensor
 
 from rlvitals.probes.arguments import check_chosen, check_ids, check_same_device, check_tokens
 from rlvitals.probes.arrays import Floats
+from rlvitals.probes.id_sums import IdSums
 from rlvitals.probes.nested import dense
 from rlvitals.probes.reduction import IdTable, Reduction
 from rlvitals.probes.scan import RESET_MAP, RowCounts
@@ -48,12 +49,7 @@ class DeviceText:
         check_chosen("chosen", chosen, ids.shape)
         check_same_device(table=self._classes, ids=ids, chosen=chosen)
         ids = ids.long()
-        mask = (
-            torch.arange(ids.shape[1], device=ids.device) < chosen.unsqueeze(1)
-            if chosen.dim() == 1
-            else chosen != 0
-        )
-        slots = torch.where((ids < 0) | (ids > self._table.rows), self._table.rows, ids)
+        mask, slots = mask_of(chosen, ids), slots_of(ids, self._table.rows)
         counted = IdTable(slots, self._table.rows + 1)
         counted.add(slots, mask.double())
         classes = torch.zeros(len(TokenClass), dtype=torch.float64, device=ids.device)
@@ -68,7 +64,7 @@ class DeviceText:
                 rows.double().reshape(-1),
                 counted.part(),
             ),
-            build=partial(_build, self._table, counted, sample_offset),
+            build=partial(_build, self._table, counted.build, sample_offset),
         )
 
     def _scan(self, codes: Tensor, ids: Tensor) -> Tensor:
@@ -83,16 +79,28 @@ class DeviceText:
         errors = self._errors[step]
         tails = ((here == RESET_MAP) & (state != 0)).sum(1)
         return torch.stack(
-            [errors.sum(1), tails, self._literals[step].sum(1), *_first(errors[:, :width] > 0, ids)]
+            [errors.sum(1), tails, self._literals[step].sum(1), *first_found(errors[:, :width] > 0, ids)]
         )
 
     def _never_trained(self, slots: Tensor, mask: Tensor, ids: Tensor) -> Tensor:
         """(3, B): how many ids no training touched, position of the first (-1: none) and the id itself."""
         bad = self._never[slots] & mask
-        return torch.stack([bad.sum(1), *_first(bad, ids)])
+        return torch.stack([bad.sum(1), *first_found(bad, ids)])
 
 
-def _first(found: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
+def mask_of(chosen: Tensor, ids: Tensor) -> Tensor:
+    """(B, T) which ids the policy chose, from lengths (B,) or a mask (B, T) of any dtype."""
+    if chosen.dim() != 1:
+        return chosen != 0
+    return torch.arange(ids.shape[1], device=ids.device) < chosen.unsqueeze(1)
+
+
+def slots_of(ids: Tensor, rows: int) -> Tensor:
+    """``ids`` as indexes of a table of ``rows + 1`` entries, the last of them for ids out of range."""
+    return torch.where((ids < 0) | (ids > rows), rows, ids)
+
+
+def first_found(found: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
     """Position of the first True in each row, -1 where there is none, and the id there."""
     if not ids.shape[1]:
         nothing = torch.full((ids.shape[0],), -1, device=ids.device)
@@ -102,7 +110,9 @@ def _first(found: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
     return torch.where(found.any(1), position, -1), token_id
 
 
-def _build(table: TokenTable, counted: IdTable, sample_offset: int, parts: Sequence[Floats]) -> Tally:
+def _build(
+    table: TokenTable, read_ids: Callable[[Floats], IdSums], sample_offset: int, parts: Sequence[Floats]
+) -> Tally:
     classes, (id0, byte_pieces), flat, top = parts
     rows = flat.reshape(8, -1).astype(np.int64)
     errors, tails, literals, error_position, error_id, never, never_position, never_id = rows
@@ -116,7 +126,7 @@ def _build(table: TokenTable, counted: IdTable, sample_offset: int, parts: Seque
         seen=IdCounts(
             classes=classes.astype(np.int64), never_trained=int(never.sum()), byte_pieces=int(byte_pieces)
         ),
-        ids_seen=counted.build(top),
+        ids_seen=read_ids(top),
         id0=int(id0),
         error_ids=error_id[wrong],
         first_never=(int(bad[0]), int(never_position[bad[0]]), int(never_id[bad[0]])) if bad.size else None,
