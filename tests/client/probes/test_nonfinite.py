@@ -159,8 +159,7 @@ def test_the_census_of_arrays_runs_without_torch() -> None:
     code = (
         "import sys; sys.modules['torch'] = None\n"
         "import numpy as np\n"
-        "from rlvitals.probes.gradients import tally_gradient_norm
-from rlvitals.probes.nonfinite import tally_nonfinite, tally_nonfinite_ratios\n"
+        "from rlvitals.probes.nonfinite import tally_nonfinite, tally_nonfinite_ratios\n"
         "nan = np.full((1, 2), np.nan)\n"
         "assert tally_nonfinite(logp=nan).counts['nonfinite.logp'] == 2\n"
         "assert tally_nonfinite_ratios(nan, nan, None).counts['nonfinite.ratios'] == 2\n"
