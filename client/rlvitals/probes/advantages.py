@@ -9,12 +9,12 @@ import torch
 from torch import Tensor
 
 from rlvitals.contract.report import Extreme
-from rlvitals.probes.arguments import ShapeError, check_floating, check_same_shape, told
+from rlvitals.probes.arguments import ShapeError, check_floating, check_same_device, check_same_shape, told
 from rlvitals.probes.arrays import Floats
 from rlvitals.probes.census import KINDS
 from rlvitals.probes.groups import ADVANTAGE_IN_EQUAL
 from rlvitals.probes.nested import dense
-from rlvitals.probes.reduction import Reduction, at, stack
+from rlvitals.probes.reduction import Reduction, at, moved, stack
 from rlvitals.probes.tally import Tally
 from rlvitals.probes.uncompiled import uncompiled
 
@@ -31,6 +31,9 @@ def measure_advantages(
     advantages, mask = dense(advantages=advantages, mask=mask)
     check_floating(advantages=advantages)
     check_same_shape(advantages=advantages, mask=mask)
+    check_same_device(advantages=advantages, mask=mask)
+    if not 1 <= advantages.dim() <= 2:
+        raise ShapeError("advantages", "(B,) or (B, T)", told(advantages))
     if equal is not None and equal.shape != advantages.shape[:1]:
         raise ShapeError("equal", f"({advantages.shape[0]},)", told(equal))
     values = advantages.detach()
@@ -44,7 +47,7 @@ def measure_advantages(
     ]
     row += _largest(values, finite)
     if equal is not None:
-        inside = finite & (equal.detach().to(values.device) != 0).view(-1, *[1] * (values.dim() - 1))
+        inside = finite & (moved(equal, values.device) != 0).view(-1, *[1] * (values.dim() - 1))
         row += [inside.sum(), *_largest(values, inside)]
     width = values.shape[1] if values.dim() == 2 else None
     return Reduction(parts=(stack(row),), build=partial(_build, width, sample_offset))

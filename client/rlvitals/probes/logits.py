@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from rlvitals.contract.report import Extreme
-from rlvitals.probes.arguments import ShapeError, check_at_least, check_floating, told, written
+from rlvitals.probes.arguments import ShapeError, check_at_least, check_floating, check_same_device, told, written
 from rlvitals.probes.arrays import Floats, is_tensor
 from rlvitals.probes.census import KINDS
 from rlvitals.probes.reduction import Reduction
@@ -59,6 +59,7 @@ def measure_logits(
     check_at_least("positions", positions, 1)
     if mask is not None and mask.shape != logits.shape[:2]:
         raise ShapeError("mask", written(logits.shape[:2]), told(mask))
+    check_same_device(logits=logits, mask=mask)
     values, width = logits.detach(), logits.shape[1]
     where, valid = _positions(values, mask, positions, random.Random(seed).random())
     step = max(1, _BLOCK // max(1, values.shape[2]))

@@ -13,7 +13,7 @@ from torch import Tensor
 from rlvitals.contract.report import Extreme
 from rlvitals.probes.arrays import Floats
 from rlvitals.probes.finish.gradient import SQUARE
-from rlvitals.probes.reduction import Reduction, on_host
+from rlvitals.probes.reduction import Reduction, moved, on_host
 from rlvitals.probes.tally import Tally
 from rlvitals.probes.uncompiled import uncompiled
 
@@ -71,7 +71,7 @@ def norms_of(tensors: Sequence[Tensor]) -> Tensor:
     for places in kinds.values():
         found = _foreach_norms([tensors[place] for place in places])
         for place, norm in zip(places, found, strict=True):
-            norms[place] = norm if norm.device == home else norm.to(home, non_blocking=True)
+            norms[place] = moved(norm, home)
     return torch.stack([norm.double() for norm in norms])
 
 

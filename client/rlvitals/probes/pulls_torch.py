@@ -18,6 +18,7 @@ from rlvitals.probes.reduction import (
     Reduction,
     Workspace,
     at,
+    moved,
     per_token,
     row_blocks,
     stack,
@@ -29,7 +30,7 @@ from rlvitals.probes.tally import Tally
 def number_on(mask: Tensor, number: float | Tensor) -> Tensor:
     """A double where the mask is; a GPU waits for nothing, unless the number has to come from one to a CPU."""
     if isinstance(number, Tensor):
-        return number.detach().to(mask.device, torch.float64, non_blocking=not reduction.on_host(mask))
+        return moved(number, mask.device).double()
     return torch.full((), float(number), dtype=torch.float64, device=mask.device)
 
 
@@ -87,7 +88,7 @@ def forced(
         if reduction.on_host(found) and not count.item():
             continue
         table.add(ids[block], found.double())
-        index = found.view(-1).to(torch.uint8).argmax()
+        index = found.reshape(-1).to(torch.uint8).argmax()
         rows.append(stack([count, index + block.start * mask.shape[1], at(ids[block], index)]))
     first = torch.cat(rows) if rows else torch.zeros(0, dtype=torch.float64, device=mask.device)
     return Reduction(parts=(first, table.part()), build=partial(_forced, build, table.build))

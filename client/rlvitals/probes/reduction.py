@@ -106,6 +106,11 @@ def on_host(tensor: Tensor) -> bool:
     return tensor.device.type == "cpu"
 
 
+def moved(tensor: Tensor, device: torch.device) -> Tensor:
+    """The tensor there; no GPU is waited for, unless it is a CPU that would read what has not arrived yet."""
+    return tensor.detach().to(device, non_blocking=device.type != "cpu")
+
+
 def row_blocks(tensor: Tensor) -> list[slice]:
     """How to cut the rows of (B, T): into cache-sized blocks, and on a GPU into few of them.
 

@@ -14,7 +14,7 @@ from rlvitals.contract.report import Extreme
 from rlvitals.probes.arguments import check_at_least
 from rlvitals.probes.arrays import Floats
 from rlvitals.probes.parameters import Named, plain_name
-from rlvitals.probes.reduction import Reduction, stack
+from rlvitals.probes.reduction import Reduction, moved, stack
 from rlvitals.probes.tally import Tally
 from rlvitals.probes.uncompiled import uncompiled
 
@@ -74,10 +74,11 @@ def measure_update(before: Sample, named_parameters: Named) -> Reduction:
         names.append(name)
         rows.append(_compare(old, new))
     home = rows[0].device if rows else torch.device("cpu")
-    part = torch.stack([row.to(home, non_blocking=True) for row in rows]) if rows else torch.zeros((0, 6)).double()
+    part = torch.stack([moved(row, home) for row in rows]) if rows else torch.zeros((0, 6)).double()
     return Reduction(parts=(part.reshape(-1),), build=partial(_build, tuple(names)))
 
 
+@uncompiled
 def measure_scaler(
     scale: Tensor | float, *, before: Tensor | float | None = None, found_inf: Tensor | float | None = None
 ) -> Reduction:
@@ -97,7 +98,7 @@ def measure_scaler(
 
 def _number(value: Tensor | float | None, device: torch.device) -> Tensor:
     if isinstance(value, Tensor):
-        return value.detach().to(device, torch.float64, non_blocking=True).reshape(())
+        return moved(value, device).double().reshape(())
     # filled there: a number that is copied there would be waited for
     return torch.full((), math.nan if value is None else value, dtype=torch.float64, device=device)
 
