@@ -29,6 +29,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     command = arguments[0] if arguments else ""
     if command in joined or command in EXTRA_OF:
         return _run_joined(command, joined.get(command), arguments[1:])
+    if command == "check":
+        return _check(arguments[1:])
     parsed = _parser(joined).parse_args(arguments)
     if parsed.command is None:
         _parser(joined).print_help()
@@ -88,6 +90,16 @@ def _run_joined(command: str, point: EntryPoint | None, arguments: list[str]) ->
     return int(call(arguments) or 0)
 
 
+def _check(arguments: list[str]) -> int:
+    """Loaded only here: every other command starts without it."""
+    try:
+        from rlvitals.preflight.command import main as run
+    except ModuleNotFoundError as error:
+        print(f"rlvitals check: {error}. Install it with: pip install 'rlvitals[check]'", file=sys.stderr)
+        return 2
+    return run(arguments)
+
+
 def _parser(joined: dict[str, EntryPoint]) -> argparse.ArgumentParser:
     others = ", ".join(sorted({*joined, *EXTRA_OF}))
     parser = argparse.ArgumentParser(
@@ -101,6 +113,7 @@ def _parser(joined: dict[str, EntryPoint]) -> argparse.ArgumentParser:
     uploading.add_argument("folder", nargs="?", type=Path, help="the spool (default: the client's own)")
     uploading.add_argument("--url", help="the service (default: as the client finds it)")
     uploading.set_defaults(run=_sync)
+    commands.add_parser("check", help="check tokenizer, data and settings before the first step", add_help=False)
     looking = commands.add_parser("doctor", help="show the settings and the spool")
     looking.set_defaults(run=lambda parsed: doctor(settings.load()))
     return parser

@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from rlvitals.preflight.finding import Finding, Report
+from rlvitals.preflight.inputs import check_run
 from rlvitals.preflight.subject import Subject
 from rlvitals.preflight.tokenization import check_tokenization
 
 Stage = Callable[[Subject], Iterator[Finding]]
-STAGES: tuple[Stage, ...] = (check_tokenization,)
+STAGES: tuple[Stage, ...] = (check_tokenization, check_run)
 """Every stage yields its findings in the order of the checks, and SKIPPED with a reason for what was not given."""
 
 
@@ -32,6 +33,7 @@ def _parts(trainer: Any) -> dict[str, Any]:
     parts = {
         "tokenizer": getattr(trainer, "processing_class", None),
         "model": model,
+        "chat_template": getattr(trainer, "chat_template", None),
         "generation_config": own if own is not None else getattr(model, "generation_config", None),
         "data": getattr(trainer, "train_dataset", None),
         "trainer_config": getattr(trainer, "args", None),
