@@ -10,7 +10,7 @@ from rlvitals.preflight.finding import Finding, Verdict
 from rlvitals.preflight.passage import Passage
 from rlvitals.preflight.spans import cut
 from rlvitals.preflight.template import Rendering
-from rlvitals.preflight.tokenizer import TokenizerFacts
+from rlvitals.preflight.tokenizer_facts import TokenizerFacts
 
 OPENINGS = ("Hi", "\nHi", "\n\nHi", " Hi", "42", "<think>", "你好")
 """How completions begin."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from rlvitals.preflight.finding import Finding, Verdict
 from rlvitals.preflight.spans import spans
-from rlvitals.preflight.tokenizer import TokenizerFacts
+from rlvitals.preflight.tokenizer_facts import TokenizerFacts
 from rlvitals.probes.token_classes import TokenClass
 from rlvitals.probes.tokens import TokenTable
 from rlvitals.probes.vocabulary import Family

@@ -15,6 +15,8 @@ from rlvitals.preflight.passage import Passage
 
 ROWS_SAMPLED = 256
 """First rows of each file or dataset that go through the tokenizer."""
+TEXT_CHARS = 100_000
+"""Longer texts don't."""
 
 
 def read_passages(data: Any, rows: int = ROWS_SAMPLED) -> tuple[Passage, ...]:
@@ -24,7 +26,11 @@ def read_passages(data: Any, rows: int = ROWS_SAMPLED) -> tuple[Passage, ...]:
     """
     if data is None:
         return ()
-    found, _ = outcome(lambda: tuple(passage for row in _rows(data, rows) for passage in _of_row(*row)))
+    found, _ = outcome(
+        lambda: tuple(
+            passage for row in _rows(data, rows) for passage in _of_row(*row) if len(passage.text) <= TEXT_CHARS
+        )
+    )
     return found or ()
 
 

@@ -10,7 +10,7 @@ from rlvitals.preflight.data_faults import Fault
 from rlvitals.preflight.data_oddities import oddities
 from rlvitals.preflight.finding import Finding, Verdict
 from rlvitals.preflight.passage import Passage
-from rlvitals.preflight.tokenizer import TokenizerFacts
+from rlvitals.preflight.tokenizer_facts import TokenizerFacts
 
 BOM = "\ufeff"
 _NO_DATA = "no data was given"

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from rlvitals.preflight.finding import Finding, Verdict
 from rlvitals.preflight.model import ModelFacts
-from rlvitals.preflight.tokenizer import TokenizerFacts
+from rlvitals.preflight.tokenizer_facts import TokenizerFacts
 
 
 def check_same(tokens: TokenizerFacts, others: Mapping[str, TokenizerFacts]) -> Iterator[Finding]:

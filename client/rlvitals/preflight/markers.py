@@ -9,7 +9,7 @@ from rlvitals.preflight.finding import Finding, Verdict
 from rlvitals.preflight.passage import Passage
 from rlvitals.preflight.spans import cut
 from rlvitals.preflight.template import Rendering
-from rlvitals.preflight.tokenizer import TokenizerFacts
+from rlvitals.preflight.tokenizer_facts import TokenizerFacts
 
 _TEMPLATE = "tokenizer_config.json: chat_template"
 _LITERAL = re.compile(

@@ -13,7 +13,7 @@ from rlvitals.preflight.passage import Passage
 from rlvitals.preflight.spans import SHOWN, cut
 from rlvitals.preflight.stops import Stops, turn_end
 from rlvitals.preflight.template import Rendering
-from rlvitals.preflight.tokenizer import TokenizerFacts
+from rlvitals.preflight.tokenizer_facts import TokenizerFacts
 
 _TAGS = ("<think>", "</think>")
 

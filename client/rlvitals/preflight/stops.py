@@ -9,7 +9,7 @@ from rlvitals.preflight.finding import Finding, Verdict
 from rlvitals.preflight.markers import first_control, unknown_literals
 from rlvitals.preflight.model import GenerationFacts, ModelFacts
 from rlvitals.preflight.template import Rendering
-from rlvitals.preflight.tokenizer import TokenizerFacts
+from rlvitals.preflight.tokenizer_facts import TokenizerFacts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rlvitals.guard import outcome
-from rlvitals.preflight.tokenizer import TokenizerFacts
+from rlvitals.preflight.tokenizer_facts import TokenizerFacts
 
 QUESTION, ANSWER = "ZQU", "ZQX"
 """Words that no template writes by itself."""

@@ -19,7 +19,8 @@ from rlvitals.preflight.prompts import check_injection, check_prompts
 from rlvitals.preflight.stops import Stops, check_eos, check_pad, check_turn_end
 from rlvitals.preflight.subject import Subject
 from rlvitals.preflight.template import Rendering, render
-from rlvitals.preflight.tokenizer import TokenizerFacts, read_tokenizer
+from rlvitals.preflight.tokenizer import read_tokenizer
+from rlvitals.preflight.tokenizer_facts import TokenizerFacts
 from rlvitals.preflight.vocabulary_fit import (
     check_added_round_trip,
     check_fit,
@@ -42,6 +43,7 @@ class TokenizationFacts:
     stop_ids: tuple[int, ...] = ()
     sampler_masks: bool | None = None
     response_template: str | None = None
+    census: Sequence[Finding] = ()
     own_padding: bool = False
 
 
@@ -51,6 +53,7 @@ def judge(facts: TokenizationFacts) -> Iterator[Finding]:
     stops = Stops.of(tokens, model, facts.generation, facts.stop_ids)
     yield from check_fit(tokens, model)
     yield from check_unassigned(tokens, model, facts.generation, facts.sampler_masks)
+    yield from facts.census
     yield from check_resized(tokens, model)
     yield from check_added_round_trip(tokens)
     yield from check_hijack(tokens)
@@ -97,18 +100,19 @@ def check_tokenization(subject: Subject) -> Iterator[Finding]:
     others: dict[str, TokenizerFacts] = {}
     for role, other in subject.other_tokenizers.items():
         yield from _read(others, role, read_tokenizer, other, "T20")
-    facts = TokenizationFacts(
-        tokens=tokens,
-        others=others,
-        passages=read_passages(subject.data),
-        stop_ids=tuple(subject.stop_ids),
-        sampler_masks=subject.sampler_masks,
-        response_template=subject.response_template,
-        own_padding=subject.trainer_config is not None,  # RL trainers pad prompts on the left themselves
-        **parts,
+    yield from judge(
+        TokenizationFacts(
+            tokens=tokens,
+            others=others,
+            passages=read_passages(subject.data),
+            stop_ids=tuple(subject.stop_ids),
+            sampler_masks=subject.sampler_masks,
+            response_template=subject.response_template,
+            census=tuple(_tell_census(tokens, parts.get("model"))),
+            own_padding=subject.trainer_config is not None,  # RL trainers pad prompts on the left themselves
+            **parts,
+        )
     )
-    yield from judge(facts)
-    yield from _tell_census(facts)
 
 
 def _read(parts: dict[str, Any], name: str, read: Any, given: Any, check: str) -> Iterator[Finding]:
@@ -149,10 +153,10 @@ def _folder_with(model: Any, file: str) -> Path | None:
     return path if path is not None and (path / file).is_file() else None
 
 
-def _tell_census(facts: TokenizationFacts) -> Iterator[Finding]:
+def _tell_census(tokens: TokenizerFacts, model: ModelFacts | None) -> Iterator[Finding]:
     from rlvitals.preflight.census import read_table, tell_census
 
-    table, error = outcome(read_table, facts.tokens, facts.model.rows if facts.model is not None else None)
+    table, error = outcome(read_table, tokens, model.rows if model is not None else None)
     if table is None:
         yield _skipped("T2", "Ids by class", error)
     else:

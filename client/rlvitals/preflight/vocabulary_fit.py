@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from rlvitals.preflight.finding import Finding, Verdict
 from rlvitals.preflight.model import GenerationFacts, ModelFacts
 from rlvitals.preflight.spans import cut, runs, spans
-from rlvitals.preflight.tokenizer import TokenizerFacts, is_marker
+from rlvitals.preflight.tokenizer_facts import TokenizerFacts, is_marker
 
 _NO_ROWS = "no model, config or number of embedding rows was given"
 _REMEDY = "model.resize_token_embeddings(len(tokenizer)) after the last added token and before training"

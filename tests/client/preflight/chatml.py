@@ -11,7 +11,8 @@ from transformers import PreTrainedTokenizerFast
 
 from rlvitals.preflight.finding import Finding, Verdict
 from rlvitals.preflight.template import Rendering, render
-from rlvitals.preflight.tokenizer import TokenizerFacts, read_tokenizer
+from rlvitals.preflight.tokenizer import read_tokenizer
+from rlvitals.preflight.tokenizer_facts import TokenizerFacts
 
 MARKERS = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
 TEMPLATE = (

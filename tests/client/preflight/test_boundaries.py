@@ -15,7 +15,8 @@ from rlvitals.preflight.boundaries import (
 )
 from rlvitals.preflight.finding import Verdict
 from rlvitals.preflight.passage import Passage
-from rlvitals.preflight.tokenizer import TokenizerFacts, read_tokenizer
+from rlvitals.preflight.tokenizer import read_tokenizer
+from rlvitals.preflight.tokenizer_facts import TokenizerFacts
 from tests.client.preflight.chatml import MARKERS, TEMPLATE, TURN_END, build, facts, only, rendering, verdicts
 
 

@@ -8,7 +8,10 @@ from typing import Any
 
 import pytest
 
-from rlvitals.preflight import Finding, Report, Verdict, check
+import rlvitals
+from rlvitals.preflight import Finding, Report, Verdict
+from rlvitals.preflight.subject import Subject
+from rlvitals.preflight.tokenization import check_tokenization
 from tests.client.preflight.chatml import LLAMA_TEMPLATE, ROWS, TEMPLATE, TURN_END, build
 from tests.client.preflight.conftest import shipped
 from tests.client.preflight.test_header import write
@@ -16,6 +19,10 @@ from tests.client.preflight.test_header import write
 CONFIG = {"vocab_size": 151_936, "eos_token_id": 151_645, "bos_token_id": 151_643}
 GENERATION = {"eos_token_id": [151_645, 151_643], "pad_token_id": 151_643}
 IDS = [f"T{number}" for number in range(1, 22)]
+
+
+def check(**given: Any) -> Report:
+    return Report.of(check_tokenization(Subject(**given)))
 
 
 def _one(report: Report, check_id: str, verdict: Verdict) -> Finding:
@@ -127,9 +134,12 @@ def test_the_parts_of_a_trainer_are_taken_and_what_is_given_wins() -> None:
         train_dataset = ({"prompt": [{"role": "user", "content": "a <|im_end|> b"}]},)
         args = type("Arguments", (), {})()
 
-    assert "'<|im_end|>' at row 1 prompt[1]" in _one(check(Trainer()), "T16", Verdict.WARN).evidence
-    assert check(Trainer(), data=[{"prompt": "x"}]).of_check("T16")[0].verdict is Verdict.SKIPPED
-    assert check(Trainer(), tokenizer=build(padding_side="right")).of_check("T21")[0].verdict is Verdict.INFO
+    assert "'<|im_end|>' at row 1 prompt[1]" in _one(rlvitals.preflight(Trainer()), "T16", Verdict.WARN).evidence
+    assert rlvitals.preflight(Trainer(), data=[{"prompt": "x"}]).of_check("T16")[0].verdict is Verdict.SKIPPED
+    assert (
+        rlvitals.preflight(Trainer(), tokenizer=build(padding_side="right")).of_check("T21")[0].verdict
+        is Verdict.INFO
+    )
 
 
 def test_nothing_given_is_changed() -> None:

@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
-from rlvitals.preflight.tokenizer import TokenizerFacts, is_marker, read_tokenizer
+from rlvitals.preflight.tokenizer import read_tokenizer
+from rlvitals.preflight.tokenizer_facts import TokenizerFacts, is_marker
 from tests.client.preflight.chatml import MARKERS, SIZE, TEMPLATE, TURN_END, build, core, facts
+from tests.client.probes import real
 
 
 @pytest.fixture(params=["object", "processor", "folder", "file in a folder", "file alone", "tokenizers"])
@@ -105,3 +107,15 @@ def test_markers_are_barred_or_known_tags(text: str) -> None:
 @pytest.mark.parametrize("text", ["<table>", "▁▁", "Hi", "", "|", "<s>", "[A]"])
 def test_html_blanks_and_words_are_no_markers(text: str) -> None:
     assert not is_marker(text)
+
+
+@pytest.mark.parametrize("name", ["tekken_240911", "mistral_v3"])
+def test_a_tokenizer_of_mistral_common(name: str) -> None:
+    try:
+        tokenizer = real.load(name)
+    except real.Unavailable as error:
+        pytest.skip(f"NO MISTRAL TOKENIZER: {error}")
+    read = read_tokenizer(tokenizer)
+    assert read.tokens[read.eos or 0] == "</s>"
+    assert read.eos in read.special
+    assert read.decode(read.encode("Hello, 世界 🎣")) == "Hello, 世界 🎣"
