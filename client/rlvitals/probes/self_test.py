@@ -13,7 +13,7 @@ import numpy.typing as npt
 from rlvitals.probes.arrays import Whole
 from rlvitals.probes.decoder import Damage, Decoder, Dropped
 from rlvitals.probes.decoding import decoded_replacements
-from rlvitals.probes.token_classes import BYTE_PIECES, TokenClass
+from rlvitals.probes.token_classes import BYTE_PIECES, TokenClass, mark
 from rlvitals.probes.vocabulary import Decode, Family
 from rlvitals.probes.vocabulary.vocabulary import UNDECODABLE
 
@@ -45,7 +45,7 @@ def try_decoders(table: TokenTable, decode: Decode, first: tuple[Decoder, Decode
     batches = _draw(table)
     if isinstance(batches, str):
         return Verdict(decoders=(Decoder(), Decoder()), mismatch=batches)
-    unassigned = _try_unassigned(table, decode, batches.ordinary)
+    unassigned = try_unassigned(table, decode)
     found = []
     for skip in (False, True):
         decoder, mismatch = _find(table, decode, batches, skip, unassigned, first)
@@ -65,14 +65,14 @@ class _Batches:
 
 def _draw(table: TokenTable) -> _Batches | str:
     kinds = table.classes[: table.rows]
-    plain = np.flatnonzero(~np.isin(kinds, (*_ADDED, TokenClass.UNASSIGNED)))
+    plain = np.flatnonzero(~mark(kinds, (*_ADDED, TokenClass.UNASSIGNED)))
     if not plain.size:
         return "the vocabulary has no ordinary token"
     draw = np.random.default_rng(20210823)
-    ids = _mixed(draw, draw.choice(plain, _SHAPE), np.flatnonzero(np.isin(kinds, BYTE_PIECES)), 0.5)
+    ids = _mixed(draw, draw.choice(plain, _SHAPE), np.flatnonzero(mark(kinds, BYTE_PIECES)), 0.5)
     # explicit ASCII bytes lengthen the runs that a ByteFallback decoder judges as a whole
     ids = _mixed(draw, ids, np.flatnonzero(kinds == TokenClass.BYTE_ASCII), 0.1)
-    added = np.flatnonzero(np.isin(kinds, _ADDED))
+    added = np.flatnonzero(mark(kinds, _ADDED))
     return _Batches(ordinary=ids, special=_mixed(draw, ids[:_FEW], added, 0.2))
 
 
@@ -82,13 +82,13 @@ def _mixed(draw: np.random.Generator, ids: Whole, others: Whole, share: float) -
     return np.where(draw.random(ids.shape) < share, draw.choice(others, ids.shape), ids)
 
 
-def _try_unassigned(table: TokenTable, decode: Decode, ordinary: Whole) -> Dropped:
-    """What an id that no token has does to its neighbours."""
+def try_unassigned(table: TokenTable, decode: Decode) -> Dropped:
+    """What an id that has no token does to its neighbours."""
     missing = max(table.pieces) + 1
-    pieces = [i for i in ordinary.ravel().tolist() if table.classes[i] in BYTE_PIECES][: 2 * _FEW]
-    pairs = [*pairwise(pieces)]
+    pieces = np.flatnonzero(mark(table.classes, BYTE_PIECES)).tolist()
+    pairs = [*pairwise(np.random.default_rng(7).permutation(pieces)[:_FEW].tolist())]
     try:
-        decode([int(ordinary[0, 0]), missing], False)
+        decode([min(table.pieces), missing], False)
         parted = [decode([a, missing, b], False).count("\ufffd") for a, b in pairs]
         joined = [decode([a, b], False).count("\ufffd") for a, b in pairs]
     except UNDECODABLE:
@@ -112,6 +112,7 @@ def _find(
     mismatch = ""
     for decoder in _candidates(table.family, skip, unassigned, first):
         told = _disagreement(table, decoder, skip, batches.ordinary, ordinary)
+        told = told or _hidden(table, decoder, batches.ordinary, ordinary)
         told = told or _disagreement(table, decoder, skip, batches.special, special)
         if not told:
             return decoder, ""
@@ -136,6 +137,11 @@ def _disagreement(table: TokenTable, decoder: Decoder, skip: bool, ids: Whole, t
         seen = text.count("\ufffd")
         if seen != count:
             return f"the token table counts {count} U+FFFD where the tokenizer's own decode shows {seen}"
+    return ""
+
+
+def _hidden(table: TokenTable, decoder: Decoder, ids: Whole, texts: Sequence[str]) -> str:
+    """Where nothing is printed for damage, counts prove little: the texts themselves must be as expected."""
     if decoder.damage is Damage.IGNORED and not _is_ignored(table, ids, texts):
         return "the tokenizer's own decode hides what is ill-formed"
     if decoder.damage is Damage.SPELT and "<0x" not in texts[0]:
@@ -144,6 +150,5 @@ def _disagreement(table: TokenTable, decoder: Decoder, skip: bool, ids: Whole, t
 
 
 def _is_ignored(table: TokenTable, ids: npt.NDArray[np.int64], texts: Sequence[str]) -> bool:
-    """Where nothing is printed for damage, counts prove little: the texts themselves must be the same."""
     joined = [b"".join(table.pieces[i] for i in row).decode("utf-8", "ignore") for row in ids.tolist()]
     return [text.strip() for text in texts] == [text.strip() for text in joined]

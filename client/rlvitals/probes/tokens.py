@@ -14,7 +14,7 @@ from rlvitals.probes.arguments import VocabularyError
 from rlvitals.probes.arrays import Flags, Whole
 from rlvitals.probes.decoder import Damage, Decoder
 from rlvitals.probes.measured import Measured
-from rlvitals.probes.self_test import try_decoders
+from rlvitals.probes.self_test import try_decoders, try_unassigned
 from rlvitals.probes.token_classes import BYTE_PIECES, FRAGMENTS, NEVER_TRAINED, TokenClass
 from rlvitals.probes.token_codes import TokenCodes, code_ids
 from rlvitals.probes.token_ranges import TokenRanges, byte_pieces, never_trained, tell_ranges
@@ -25,7 +25,6 @@ from rlvitals.probes.vocabulary.black_box import see_by_decoding
 __all__ = ["BYTE_PIECES", "FRAGMENTS", "NEVER_TRAINED", "TokenClass", "TokenRanges", "TokenTable"]
 
 SEEN_ONLY = "this tokenizer is known by its decode alone: a broken character and a cut one look the same"
-_SEEN = (Decoder(damage=Damage.SEEN), Decoder(damage=Damage.SEEN))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -106,14 +105,18 @@ class TokenTable:
         if not vocabulary.pieces:
             raise VocabularyError("tokenizer", "a vocabulary with at least one token", f"{told} with none")
         rows = rows if rows is not None else max(vocabulary.pieces) + 1
-        if vocabulary.family is Family.OPAQUE:
-            return replace(cls._coded(vocabulary, rows), decoders=_SEEN, mismatch=SEEN_ONLY)
         table = cls._coded(vocabulary, rows)
+        if vocabulary.family is Family.OPAQUE:
+            return table._seen_only(source, SEEN_ONLY)
         verdict = try_decoders(table, source.decode)
         if verdict.mismatch:
             seen = cls._coded(see_by_decoding(vocabulary, source.decode), rows)
-            return replace(seen, decoders=_SEEN, mismatch=verdict.mismatch)
+            return seen._seen_only(source, verdict.mismatch)
         return replace(table, decoders=verdict.decoders)
+
+    def _seen_only(self, source: Source, reason: str) -> TokenTable:
+        decoder = Decoder(damage=Damage.SEEN, unassigned=try_unassigned(self, source.decode))
+        return replace(self, decoders=(decoder, decoder), mismatch=reason)
 
     @classmethod
     def _coded(cls, vocabulary: Vocabulary, rows: int) -> TokenTable:

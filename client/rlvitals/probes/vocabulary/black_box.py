@@ -16,7 +16,8 @@ def find_black_box(tokenizer: Any, rows: int | None) -> Source | None:
         return None
     count = _count(tokenizer, rows)
     decode = _decode(tokenizer)
-    return Source(decode=decode, read=lambda: _read(decode, range(count)))
+    special = frozenset(getattr(tokenizer, "all_special_ids", None) or ())
+    return Source(decode=decode, read=lambda: _read(decode, range(count), special))
 
 
 def _count(tokenizer: Any, rows: int | None) -> int:
@@ -40,11 +41,11 @@ def _decode(tokenizer: Any) -> Decode:
     return lambda ids, skip: str(tokenizer.decode(list(ids), skip_special_tokens=skip))
 
 
-def _read(decode: Decode, ids: Iterable[int]) -> Vocabulary:
+def _read(decode: Decode, ids: Iterable[int], special: frozenset[int]) -> Vocabulary:
     pieces = _pieces(decode, ids)
-    # what shows nothing is taken for a control token: calling it unassigned would raise an alarm on a guess
-    silent = {i: "" for i, piece in pieces.items() if not piece}
-    return Vocabulary(family=Family.OPAQUE, pieces=pieces, special=frozenset(silent), added=silent)
+    # an id that prints nothing is no control token for that: decoders also strip what is only space
+    known = {i: pieces[i].decode("utf-8", "replace") for i in special if i in pieces}
+    return Vocabulary(family=Family.OPAQUE, pieces=pieces, special=frozenset(known), added=known)
 
 
 def _pieces(decode: Decode, ids: Iterable[int]) -> dict[int, bytes]:

@@ -27,8 +27,11 @@ def find_pure_python(tokenizer: Any) -> Source | None:
 
 def _read(tokenizer: Any) -> Vocabulary:
     tokens: dict[Any, int] = tokenizer.get_vocab()
-    added = {i: str(token) for i, token in tokenizer.added_tokens_decoder.items()}
-    special = frozenset(i for i, token in tokenizer.added_tokens_decoder.items() if token.special)
+    told: dict[int, Any] = getattr(tokenizer, "added_tokens_decoder", {})
+    special = frozenset(i for i, token in told.items() if token.special)
+    special |= frozenset(getattr(tokenizer, "all_special_ids", ()))
+    added = {i: str(token) for i, token in told.items()}
+    added |= {i: _text(token) for token, i in tokens.items() if i in special and i not in added}
     base = {i: token for token, i in tokens.items() if i not in added}
     alone = frozenset[int]()
     of_bytes = _byte_piece(tokenizer, base)
@@ -41,10 +44,14 @@ def _read(tokenizer: Any) -> Vocabulary:
     return Vocabulary(
         family=family,
         pieces=pieces | {i: text.encode("utf-8", "surrogatepass") for i, text in added.items()},
-        special=special | frozenset(tokenizer.all_special_ids),
+        special=special,
         added=added,
         bytes_alone=alone,
     )
+
+
+def _text(token: Any) -> str:
+    return token.decode("utf-8", "backslashreplace") if isinstance(token, bytes) else str(token)
 
 
 def _byte_piece(tokenizer: Any, base: Mapping[int, Any]) -> Callable[[Any], bytes] | None:

@@ -55,8 +55,8 @@ _OUTSIDE = "\uffff"
 
 
 def plain_piece(token: str) -> bytes:
-    """Of a piece that is spelt as text."""
-    return token.replace(_WORD_MARK, " ").encode("utf-8", "surrogatepass")
+    """Of a piece that is spelt as text; a lone surrogate is what its escape says, since no decoder mends it."""
+    return token.replace(_WORD_MARK, " ").encode("utf-8", "backslashreplace")
 
 
 def explicit_byte(token: str) -> bytes:
