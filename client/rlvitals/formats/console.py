@@ -77,7 +77,7 @@ class Console:
                 yield from found
                 return
             yield from _give_up(state)
-        verl = pairs.VERL.search(text)
+        verl = pairs.VERL.search(text) if "step:" in text else None
         if state.verl is not None and verl is None and _continues(state.verl, text):
             state.verl.text += " " + text.strip()
             state.verl.lines += 1
@@ -90,12 +90,12 @@ class Console:
         yield from self._other(line, who, state, text)
 
     def _other(self, line: int, who: str, state: _Worker, text: str) -> Found:
-        start = braces.find(text)
+        start = braces.find(text) if "{" in text else -1
         if start >= 0:
             yield from _finish_lone(who, state)
             yield from _begin_braces(line, who, state, text, start)
             return
-        megatron = pairs.MEGATRON.search(text)
+        megatron = pairs.MEGATRON.search(text) if "iteration" in text else None
         if megatron is not None:
             values, missing, _ = pairs.megatron(text[megatron.end() :])
             yield Row(line=line, step=int(megatron[1]), values=values, missing=missing, source=who)
@@ -236,7 +236,7 @@ def _told(values: dict[str, float]) -> list[str]:
 
 def _lone(line: int, who: str, state: _Worker, text: str) -> Iterator[Row | BadLine]:
     """``name: value`` alone on a line; a name that comes again, or "step", begins the next record."""
-    found = _LONE.match(text)
+    found = _LONE.match(text) if ":" in text or "=" in text else None
     value = number(found["value"]) if found is not None else None
     if found is None or value is None:
         if not text.strip() or found is None:

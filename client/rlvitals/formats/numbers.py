@@ -14,11 +14,10 @@ NOTHING = frozenset({"none", "null", "n/a", "-", ""})
 
 def number(text: str) -> float | None:
     """The number that ``text`` is, or None. Thousands may be set off by commas; booleans are 1 and 0."""
-    stripped = text.strip()
     try:
-        return float(stripped)
+        return float(text)
     except ValueError:
-        pass
+        stripped = text.strip()
     found = _WRAPPED.fullmatch(stripped)
     if found is not None:
         return float(found[1])

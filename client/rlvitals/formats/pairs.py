@@ -16,7 +16,7 @@ Pairs = tuple[dict[str, float], tuple[str, ...], tuple[str, ...]]
 
 def verl(body: str) -> Pairs:
     """``name:value - name:value``; a name may hold colons, so the last one counts."""
-    return _read(re.split(r"\s+-\s+(?=[^\s:]+[^:]*:)", body.strip()))
+    return _read(body.strip().split(SEPARATOR))
 
 
 def megatron(body: str) -> Pairs:
@@ -31,11 +31,11 @@ def _read(parts: list[str]) -> Pairs:
     unread: list[str] = []
     for part in parts:
         name, colon, text = part.rpartition(":")
-        name, text = name.strip(), text.strip()
+        name = name.strip()
         value = number(text) if colon else None
         if value is not None and name:
             values[name] = value
-        elif text.lower() in NOTHING and name and text:
+        elif text.strip().lower() in NOTHING and name and text.strip():
             missing.append(name)
         else:
             unread.append(part.strip())

@@ -11,6 +11,8 @@ from rlvitals.formats.row import Row, RowKind
 
 OPEN_MAX = 8
 """Steps that wait for rows of slower writers; beyond it the oldest is given out as it is."""
+SHAPES_MAX = 256
+"""Sets of names that are remembered: a log has a few, again and again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +53,7 @@ class StepMerger:
         self._open: dict[int, _Open] = {}
         self._reached: dict[tuple[str, RowKind], int] = {}
         self._given: int | None = None
+        self._known: dict[tuple[str, ...], Mapping[str, str]] = {}
 
     def add(self, row: Row) -> Iterator[LoggedStep]:
         """What this row completes."""
@@ -105,7 +108,12 @@ class StepMerger:
         return LoggedStep(step=step, values=done.values, missing=missing, line=done.line)
 
     def _renamed(self, row: Row) -> tuple[dict[str, float], tuple[str, ...]]:
-        names = self._names([*row.values, *row.missing])
+        logged = (*row.values, *row.missing)
+        names = self._known.get(logged)
+        if names is None:
+            if len(self._known) >= SHAPES_MAX:
+                self._known.clear()
+            names = self._known[logged] = self._names(logged)
         return {names[name]: value for name, value in row.values.items()}, tuple(names[n] for n in row.missing)
 
     def _names(self, logged: Iterable[str]) -> Mapping[str, str]:

@@ -9,6 +9,7 @@ from rlvitals.formats.row import Row
 
 _SPLITS = {"|": re.compile(r"\s*\|\s*"), "\t": re.compile(r"\t")}
 _RULE = re.compile(r"[\s|:+=-]+")
+_FIRST = re.compile(r"\s*\|?\s*(?:global_)?steps?\s*[|\t]", re.IGNORECASE)
 COLUMNS_MAX = 1000
 
 
@@ -23,6 +24,9 @@ class Table:
         """Takes ``text`` as a header if its first column is the step, or as the rule below one."""
         if self._columns and _RULE.fullmatch(text):
             return True
+        if not _FIRST.match(text):
+            self._columns = []
+            return False
         for mark in _SPLITS:
             columns = self._split(text, mark)
             if len(columns) > 1 and columns[0].lower() in ("step", "steps", "global_step"):
