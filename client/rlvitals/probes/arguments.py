@@ -138,7 +138,7 @@ def kind_of(value: Any) -> str:
 
 def told(value: Any) -> str:
     """What came, in an error's words."""
-    return written(value.shape)
+    return "a nested tensor" if getattr(value, "is_nested", False) else written(value.shape)
 
 
 def written(shape: Any) -> str:

@@ -53,11 +53,11 @@ def measure_logits(
     spread is that within a position, since a shift of a row changes nothing. Non-finite logits are counted and
     left out. Raises `ShapeError` or `DtypeError` naming the argument.
     """
-    if logits.dim() != 3:
+    if logits.is_nested or logits.dim() != 3:
         raise ShapeError("logits", "(B, T, V)", told(logits))
     check_floating(logits=logits)
     check_at_least("positions", positions, 1)
-    if mask is not None and mask.shape != logits.shape[:2]:
+    if mask is not None and (mask.is_nested or mask.shape != logits.shape[:2]):
         raise ShapeError("mask", written(logits.shape[:2]), told(mask))
     check_same_device(logits=logits, mask=mask)
     values, width = logits.detach(), logits.shape[1]

@@ -15,10 +15,13 @@ from torch import Tensor
 
 from rlvitals.contract.report import Extreme
 from rlvitals.probes.advantages import measure_advantages
+from rlvitals.probes.entropy import measure_entropy
+from rlvitals.probes.forced import measure_forced
 from rlvitals.probes.gradients import measure_loss_tokens, measure_policy_pull
 from rlvitals.probes.kl import measure_kl
+from rlvitals.probes.logits import measure_logits
 from rlvitals.probes.nonfinite import measure_nonfinite, measure_nonfinite_ratios
-from rlvitals.probes.ratios import measure_ratios, measure_rollout
+from rlvitals.probes.ratios import measure_ratios, measure_reference, measure_rollout
 from rlvitals.probes.reduction import Reduction
 from rlvitals.probes.tally import Tally
 from rlvitals.probes.text_device import DeviceText
@@ -26,7 +29,8 @@ from rlvitals.probes.tokens import TokenTable
 from rlvitals.probes.vocabulary import byte_alphabet
 
 Batch = Mapping[str, Tensor]
-TOKENS = ("logp", "ref", "old", "mask", "ids")
+TOKENS = ("logp", "ref", "old", "mask", "ids", "entropy", "chosen")
+FLOATS = ("logp", "ref", "old", "entropy", "advantages", "weight", "logits")
 IDS = 256 + 8
 
 
@@ -49,15 +53,22 @@ def batch(rows: int = 6, width: int = 9, seed: int = 0) -> dict[str, Tensor]:
         mask[0] = False
         logp[1, 1], logp[1, 2], ref[2, 3], old[3, 4], logp[3, 0] = math.nan, -math.inf, math.inf, math.nan, -14.0
         mask[1, 1], mask[1, 2], mask[2, 3], mask[3, 4], mask[3, 0] = True, False, True, True, True
+    advantages = torch.randn(rows, generator=draw)
     return {
         "logp": logp,
         "ref": ref,
         "old": old,
         "mask": mask.long(),
         "ids": torch.randint(0, IDS + 2, shape, generator=draw),
-        "advantages": torch.randn(rows, generator=draw),
+        "advantages": advantages,
         "weight": torch.rand((rows, 1), generator=draw),
         "lengths": mask.sum(1),
+        "entropy": -logp.clamp(-3.0, 0.0),
+        "chosen": mask & (torch.rand(shape, generator=draw) < 0.9),
+        "logits": torch.randn((*shape, 11), generator=draw).masked_fill(
+            torch.rand((*shape, 11), generator=draw) < 0.05, math.inf
+        ),
+        "equal": advantages > 0.5,
     }
 
 
@@ -81,10 +92,7 @@ _DEVICE_TEXTS: dict[str, DeviceText] = {}
 _KL_READS = ("logp", "ref", "mask", "weight", "ids")
 PROBES: dict[str, Probe] = {
     "kl k1": Probe(_KL_READS, _kl("k1")),
-    "kl k2": Probe(_KL_READS, _kl("k2", sample_offset=3)),
-    "kl k3": Probe(_KL_READS, _kl("k3", vocabulary=IDS)),
-    "kl abs": Probe(_KL_READS, _kl("abs")),
-    "kl k3+": Probe(_KL_READS, _kl("k3+")),
+    "kl k3": Probe(_KL_READS, _kl("k3", vocabulary=IDS, sample_offset=3)),
     "kl low_var_kl": Probe(_KL_READS, _kl("low_var_kl")),
     "ratios": Probe(
         ("logp", "old", "mask", "advantages", "ids"),
@@ -92,7 +100,20 @@ PROBES: dict[str, Probe] = {
             b["logp"], b["old"], b["mask"], b["advantages"], b["ids"], eps_low=0.1, eps_high=0.1
         ),
     ),
-    "rollout": Probe(("logp", "old", "mask"), lambda b: measure_rollout(b["logp"], b["old"], b["mask"])),
+    "rollout": Probe(
+        ("logp", "old", "mask", "ids"), lambda b: measure_rollout(b["logp"], b["old"], b["mask"], b["ids"])
+    ),
+    "reference": Probe(
+        ("logp", "ref", "mask", "ids"), lambda b: measure_reference(b["logp"], b["ref"], b["mask"], b["ids"])
+    ),
+    "entropy": Probe(("entropy", "mask"), lambda b: measure_entropy(b["entropy"], b["mask"])),
+    "forced": Probe(
+        ("chosen", "mask", "ids"), lambda b: measure_forced(b["chosen"], b["mask"], b["ids"], sample_offset=3)
+    ),
+    "logits": Probe(("logits",), lambda b: measure_logits(b["logits"], positions=7, seed=3)),
+    "logits under a mask": Probe(
+        ("logits", "mask"), lambda b: measure_logits(b["logits"], b["mask"], positions=7, seed=3)
+    ),
     "policy pull": Probe(
         ("logp", "old", "advantages", "mask", "weight"),
         lambda b: measure_policy_pull(b["logp"], b["old"], b["advantages"], b["mask"], b["weight"]),
@@ -111,7 +132,10 @@ PROBES: dict[str, Probe] = {
         ("logp", "old", "mask", "ids"),
         lambda b: measure_nonfinite_ratios(b["logp"], b["old"], b["mask"], ids=b["ids"]),
     ),
-    "advantages": Probe(("advantages",), lambda b: measure_advantages(b["advantages"], sample_offset=3)),
+    "advantages": Probe(
+        ("advantages", "equal"), lambda b: measure_advantages(b["advantages"], equal=b["equal"], sample_offset=3)
+    ),
+    "advantages by token": Probe(("logp", "mask"), lambda b: measure_advantages(b["logp"], mask=b["mask"])),
     "text by mask": Probe(("ids", "mask"), lambda b: _text(b, "mask")),
     "text by lengths": Probe(("ids", "lengths"), lambda b: _text(b, "lengths")),
 }
