@@ -112,7 +112,7 @@ def odd_invisibles(points: Points) -> Flags:
 
     Healthy are: a joiner between two emoji, or after a letter of a script that joins; a variation selector right
     behind a symbol, an emoji, a keycap's base or an ideograph; tags behind the black flag; a zero-width space
-    behind a letter of a script that is written without spaces; direction marks in a text that holds a letter
+    beside a letter of a script that is written without spaces; direction marks in a text that holds a letter
     written from right to left.
     """
     kinds = _kinds()[points]
@@ -126,7 +126,7 @@ def odd_invisibles(points: Points) -> Flags:
     healthy = among(JOINERS, here) & (_joins_emoji(before2, before, after) | among(_JOINING, before))
     healthy |= among(SELECTORS, here) & _takes_selector(here, before, after)
     healthy |= among(TAGS, here) & _in_flag(points)[where]
-    healthy |= among(SPACES, here) & among(_UNSPACED, before)
+    healthy |= among(SPACES, here) & (among(_UNSPACED, before) | among(_UNSPACED, after))
     if among(MARKS, here).any():
         healthy |= among(MARKS, here) & bool(among(_RIGHT_TO_LEFT, points.astype(np.int64)).any())
     odd[where] = ~healthy

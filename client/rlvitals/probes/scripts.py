@@ -49,6 +49,7 @@ _BLOCKS: Mapping[str, Ranges] = {
         (0xFB00, 0xFB06),
         (0xFF21, 0xFF3A),
         (0xFF41, 0xFF5A),
+        (0x10780, 0x107BF),
         (0x1DF00, 0x1DFFF),
     ),
     "han": (

@@ -46,7 +46,7 @@ def test_controls_are_counted(text: str, count: int) -> None:
         "🏴󠁧󠁢󠁷󠁬󠁳󠁿 Wales",
         "می‌خواهم",  # Persian, zero-width non-joiner
         "क्‍ष and ക്‍",  # joiners in the scripts of India
-        "ภาษา​ไทย",  # zero-width space in Thai
+        "ภาษา​ไทย, html​ไทย",  # zero-width space in Thai
         "葛󠄀城市",  # ideographic variation selector
         "שלום‏!",  # right-to-left mark
         "∩︀",  # a standard variation of a symbol
