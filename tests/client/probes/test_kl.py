@@ -391,3 +391,50 @@ def test_a_policy_above_the_reference_everywhere_has_its_extremes_among_tokens_t
     assert measured.values["kl.overflow_margin"] == pytest.approx(88.7228 + 2, abs=1e-3)
     assert measured.extremes["kl.overflow_margin"].sample == 2
     assert measured.values["kl.k1_max"] == 9.0
+
+
+@pytest.mark.parametrize(("left", "right"), [(0, 4), (4, 0), (2, 3)])
+@pytest.mark.parametrize("padding", [0.0, NAN, -INF])
+def test_padding_on_either_side_changes_nothing_but_positions(left: int, right: int, padding: float) -> None:
+    logp, ref, mask, ids = batch()
+    logp[3, 2], mask[3, 2] = -9.0, 1
+    clean = tally_kl(logp, ref, mask, weights("grpo", mask), coef=0.04, ids=ids).measured()
+    wide = [
+        torch.nn.functional.pad(x, (left, right), value=fill)
+        for x, fill in ((logp, padding), (ref, padding), (mask, 0), (ids, 0))
+    ]
+    padded = tally_kl(*wide[:3], weights("grpo", wide[2]), coef=0.04, ids=wide[3]).measured()
+    assert padded.values == pytest.approx(clean.values, rel=1e-12)
+    assert padded.extremes["kl.grad_max"].position == clean.extremes["kl.grad_max"].position + left
+
+
+def test_of_several_turns_only_those_of_the_policy_count() -> None:
+    """Two turns with a tool's answer in between, which is far from the reference and hidden by the mask."""
+    logp = torch.tensor([[-1.0, -2.0, -30.0, -40.0, -1.5, -0.5]])
+    ref = torch.full((1, 6), -1.0)
+    mask = torch.tensor([[1, 1, 0, 0, 1, 1]])
+    ids = torch.tensor([[5, 6, 90, 91, 7, 8]])
+    apart = torch.tensor([0, 1, 4, 5])
+    measured = tally_kl(logp, ref, mask, weights("grpo", mask), coef=0.04, ids=ids).measured()
+    alone = [x[:, apart] for x in (logp, ref, mask, ids)]
+    expected = tally_kl(*alone[:3], weights("grpo", alone[2]), coef=0.04, ids=alone[3]).measured()
+    assert measured.values == pytest.approx(expected.values, rel=1e-12)
+    assert measured.extremes["kl.grad_max"].token_id == expected.extremes["kl.grad_max"].token_id == 6
+
+
+def test_one_completion_is_a_batch_too() -> None:
+    logp, ref = torch.tensor([[-1.0, -2.0]]), torch.tensor([[-2.0, -1.0]])
+    values = tally_kl(logp, ref, torch.ones(1, 2), ONE, coef=0.5).measured().values
+    assert values["kl.k1"] == 0.0
+    assert values["kl.abs"] == 1.0
+    assert values["kl.k2"] == 0.5
+    assert values["kl.k3"] == pytest.approx((math.e + 1 / math.e - 2) / 2, rel=1e-12)
+    assert values["kl.grad_norm"] == pytest.approx(0.5 * math.hypot(math.e - 1, 1 - 1 / math.e), rel=1e-12)
+    assert values["kl.overflow_margin"] == pytest.approx(87.7228, abs=1e-3)
+
+
+def test_the_id_that_owns_the_gradient_is_under_the_mask_even_where_no_token_of_it_is_the_largest() -> None:
+    logp, ref = torch.tensor([[-3.0, -3.0, -3.2]]), torch.full((1, 3), -1.0)
+    measured = tally_kl(logp, ref, torch.ones(1, 3), ONE, coef=1.0, ids=torch.tensor([[4, 4, 5]])).measured()
+    share = measured.extremes["kl.grad_top_id_share"]
+    assert (share.token_id, share.masked, share.position) == (4, False, None)

@@ -269,3 +269,29 @@ def test_the_largest_ratio_is_found_although_every_token_that_counts_is_below_1(
     measured = tally_ratios(logp, old, mask, torch.ones(3), **EPS).measured()
     assert measured.values["ratio.max"] == pytest.approx(math.exp(-1))
     assert measured.extremes["ratio.max"].sample == 1
+
+
+@pytest.mark.parametrize(("left", "right"), [(0, 4), (4, 0), (2, 3)])
+@pytest.mark.parametrize("padding", [0.0, NAN, -INF])
+def test_padding_on_either_side_changes_nothing_but_positions(left: int, right: int, padding: float) -> None:
+    given = batch()
+    clean = tally_ratios(**given, **EPS).measured()
+    fills = {"logp": padding, "old": padding, "mask": 0, "ids": 0}
+    wide = {
+        name: torch.nn.functional.pad(value, (left, right), value=fills[name]) if name in fills else value
+        for name, value in given.items()
+    }
+    padded = tally_ratios(**wide, **EPS).measured()
+    assert padded.values == pytest.approx(clean.values, rel=1e-12)
+    assert padded.histograms == clean.histograms
+    for name in ("ratio.max", "ratio.min"):
+        assert padded.extremes[name].position == clean.extremes[name].position + left  # type: ignore[operator]
+
+
+def test_of_several_turns_only_those_of_the_policy_count() -> None:
+    logp, old = torch.tensor([[-1.0, -2.0, -30.0, -1.5]]), torch.tensor([[-1.1, -1.9, -1.0, -1.5]])
+    mask, ids = torch.tensor([[1, 1, 0, 1]]), torch.tensor([[5, 6, 90, 7]])
+    measured = tally_ratios(logp, old, mask, torch.ones(1), ids, **EPS).measured()
+    assert measured.extremes["ratio.min"].token_id == 6
+    assert measured.values["ratio.min"] == pytest.approx(math.exp(-0.1), rel=1e-6)
+    assert measured.values["ratio.beyond_count"] == 0

@@ -52,8 +52,10 @@ def _extremes(tally: Tally) -> Iterator[tuple[str, Extreme]]:
     for name, sums in tally.by_id.items():
         top = sums.top()
         if top:
+            of_loss = name == "kl.grad_top_id_share"
+            place = Extreme(value=top[1], token_id=top[0], masked=False if of_loss else None)
             witness = tally.maxima.get("kl.grad_max")
-            same = name == "kl.grad_top_id_share" and witness is not None and witness.token_id == top[0]
-            place = witness if same and witness is not None else Extreme(value=top[1], token_id=top[0])
+            if of_loss and witness is not None and witness.token_id == top[0]:
+                place = witness
             yield name, replace(place, value=top[1])
     yield from tally.firsts.items()
