@@ -61,7 +61,7 @@ def test_the_blocks_hold_the_letters_of_the_script_and_no_others(name: str) -> N
     every = "".join(
         character
         for character in map(chr, range(0x110000))
-        if unicodedata.category(character)[0] == "L" and "MATHEMATICAL" not in unicodedata.name(character)
+        if unicodedata.category(character)[0] == "L" and "MATHEMATICAL" not in unicodedata.name(character, "")
     )
     theirs = regex.findall(f"[\\p{{Script={NAMES[name]}}}]", every)
     # two in a row, so that a Greek letter does not stand alone
