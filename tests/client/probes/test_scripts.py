@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from functools import cache
 
 import pytest
 
@@ -52,17 +53,23 @@ def test_letters_are_counted_by_script(text: str, expected: dict[str, int]) -> N
     assert letters(text) == expected
 
 
+@cache
+def every_letter() -> str:
+    """All letters, without the mathematical alphabets."""
+    return "".join(
+        character
+        for character in map(chr, range(0x110000))
+        if unicodedata.category(character)[0] == "L" and "MATHEMATICAL" not in unicodedata.name(character, "")
+    )
+
+
 NAMES = {name: name.title() for name in SCRIPTS} | {"kana": "Hiragana}\\p{Script=Katakana"}
 
 
 @pytest.mark.parametrize("name", [name for name in SCRIPTS if name != "other"])
 def test_the_blocks_hold_the_letters_of_the_script_and_no_others(name: str) -> None:
     regex = pytest.importorskip("regex", reason="SCRIPTS NOT COMPARED WITH UNICODE'S: regex is not installed")
-    every = "".join(
-        character
-        for character in map(chr, range(0x110000))
-        if unicodedata.category(character)[0] == "L" and "MATHEMATICAL" not in unicodedata.name(character, "")
-    )
+    every = every_letter()
     theirs = regex.findall(f"[\\p{{Script={NAMES[name]}}}]", every)
     # two in a row, so that a Greek letter does not stand alone
     ours = letters("".join(c + c for c in theirs))
