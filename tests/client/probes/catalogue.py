@@ -15,6 +15,8 @@ from torch import Tensor
 
 from rlvitals.contract.report import Extreme
 from rlvitals.probes.advantages import measure_advantages
+from rlvitals.probes.content import ContentTable
+from rlvitals.probes.content_device import DeviceContent
 from rlvitals.probes.entropy import measure_entropy
 from rlvitals.probes.forced import measure_forced
 from rlvitals.probes.gradients import measure_loss_tokens, measure_policy_pull
@@ -23,6 +25,7 @@ from rlvitals.probes.logits import measure_logits
 from rlvitals.probes.nonfinite import measure_nonfinite, measure_nonfinite_ratios
 from rlvitals.probes.ratios import measure_ratios, measure_reference, measure_rollout
 from rlvitals.probes.reduction import Reduction
+from rlvitals.probes.row_sample import RowSample
 from rlvitals.probes.tally import Tally
 from rlvitals.probes.text_device import DeviceText
 from rlvitals.probes.tokens import TokenTable
@@ -85,8 +88,17 @@ def _text(b: Batch, chosen: str) -> Reduction:
     return _DEVICE_TEXTS[device].measure(b["ids"], b[chosen], sample_offset=3)
 
 
+def _content(b: Batch) -> Reduction:
+    device = str(b["ids"].device)
+    if device not in _DEVICE_CONTENTS:
+        _DEVICE_CONTENTS[device] = DeviceContent(ContentTable.of(token_table()), device, stop_ids=(257,))
+    table = _DEVICE_CONTENTS[device]
+    return table.measure(b["ids"], b["mask"], sample=RowSample(share=0.5), group_size=2, sample_offset=2)
+
+
 # no cache decorator: the compiler warns of one
 _DEVICE_TEXTS: dict[str, DeviceText] = {}
+_DEVICE_CONTENTS: dict[str, DeviceContent] = {}
 
 
 _KL_READS = ("logp", "ref", "mask", "weight", "ids")
@@ -138,6 +150,7 @@ PROBES: dict[str, Probe] = {
     "advantages by token": Probe(("logp", "mask"), lambda b: measure_advantages(b["logp"], mask=b["mask"])),
     "text by mask": Probe(("ids", "mask"), lambda b: _text(b, "mask")),
     "text by lengths": Probe(("ids", "lengths"), lambda b: _text(b, "lengths")),
+    "content": Probe(("ids", "mask"), lambda b: _content(b)),
 }
 NAMES = tuple(PROBES)
 
