@@ -11,12 +11,14 @@ from torch import Tensor
 from rlvitals.contract.report import Extreme
 from rlvitals.probes.arguments import ShapeError, check_floating, check_same_device, check_same_shape, told
 from rlvitals.probes.arrays import Floats
-from rlvitals.probes.census import KINDS
+from rlvitals.probes.census import counts
 from rlvitals.probes.groups import ADVANTAGE_IN_EQUAL
 from rlvitals.probes.nested import dense
-from rlvitals.probes.reduction import Reduction, at, moved, stack
+from rlvitals.probes.reduction import Reduction, at, moved, per_token, row_blocks, stack
 from rlvitals.probes.tally import Tally
 from rlvitals.probes.uncompiled import uncompiled
+
+_COLUMNS = 7
 
 
 @uncompiled
@@ -37,49 +39,63 @@ def measure_advantages(
     if equal is not None and equal.shape != advantages.shape[:1]:
         raise ShapeError("equal", f"({advantages.shape[0]},)", told(equal))
     values = advantages.detach()
-    counted = torch.ones_like(values, dtype=torch.bool) if mask is None else mask.detach() != 0
-    finite = values.isfinite() & counted
-    row = [finite.sum(), ((values == 0) & finite).sum()]
-    row += [
-        (values.isnan() & counted).sum(),
-        (values.isposinf() & counted).sum(),
-        (values.isneginf() & counted).sum(),
+    inside = None if equal is None else moved(equal, values.device)
+    rows = [
+        _count(
+            values[block],
+            None if mask is None else mask[block],
+            None if inside is None else inside[block],
+            block.start * (values.shape[1] if values.dim() == 2 else 1),
+        )
+        for block in row_blocks(per_token(values))
     ]
-    row += _largest(values, finite)
-    if equal is not None:
-        inside = finite & (moved(equal, values.device) != 0).view(-1, *[1] * (values.dim() - 1))
-        row += [inside.sum(), *_largest(values, inside)]
+    columns = _COLUMNS if equal is None else _COLUMNS + 3
+    part = torch.cat(rows) if rows else torch.zeros(0, dtype=torch.float64, device=values.device)
     width = values.shape[1] if values.dim() == 2 else None
-    return Reduction(parts=(stack(row),), build=partial(_build, width, sample_offset))
+    return Reduction(parts=(part,), build=partial(_build, columns, width, sample_offset))
 
 
-def _largest(values: Tensor, among: Tensor) -> list[Tensor]:
+def _count(values: Tensor, mask: Tensor | None, equal: Tensor | None, start: int) -> Tensor:
+    """Finite ones, zeros, NaN, +Inf, -Inf, largest |A| and its flat index; and the same of all-equal groups."""
+    nan, positive, negative = values.isnan(), values.isposinf(), values.isneginf()
+    finite = values.isfinite()
+    if mask is not None:
+        trained = mask != 0
+        nan, positive, negative, finite = (kind & trained for kind in (nan, positive, negative, finite))
+    row = [finite.sum(), ((values == 0) & finite).sum(), nan.sum(), positive.sum(), negative.sum()]
+    row += _largest(values, finite, start)
+    if equal is not None:
+        inside = finite & (equal != 0).view(-1, *[1] * (values.dim() - 1))
+        row += [inside.sum(), *_largest(values, inside, start)]
+    return stack(row)
+
+
+def _largest(values: Tensor, among: Tensor, start: int) -> list[Tensor]:
     """[|A|, flat index] of the largest, |A| negative where there is none."""
-    if not values.numel():
-        return [torch.full((), -1.0, device=values.device), torch.zeros((), device=values.device)]
     flat = values.abs().masked_fill_(~among, -1.0).reshape(-1)
     index = flat.argmax()
-    return [at(flat, index), index]
+    return [at(flat, index), index + start]
 
 
-def _build(width: int | None, offset: int, parts: Sequence[Floats]) -> Tally:
-    seen, zero, nan, positive, negative, largest, index, *inside = parts[0].tolist()
-    kinds = zip(KINDS, (nan, positive, negative), strict=True)
-    counts = {
-        "advantage.seen": int(seen),
-        "advantage.zero": int(zero),
-        "nonfinite.advantages": int(nan + positive + negative),
-        **{f"nonfinite.advantages.{kind}": int(count) for kind, count in kinds},
-    }
-    maxima = _named("reward.advantage_abs_max", largest, index, width, offset)
-    if inside:
-        counts["advantage.equal_group"] = int(inside[0])
-        maxima |= _named(ADVANTAGE_IN_EQUAL, inside[1], inside[2], width, offset)
-    return Tally(counts=counts, maxima=maxima)
+def _build(columns: int, width: int | None, offset: int, parts: Sequence[Floats]) -> Tally:
+    rows = parts[0].reshape(-1, columns)
+    seen, zero, *kinds = (int(count) for count in rows[:, :5].sum(axis=0))
+    tally = counts("advantages", kinds) + Tally(
+        counts={"advantage.seen": seen, "advantage.zero": zero},
+        maxima=_named("reward.advantage_abs_max", rows[:, 5:7], width, offset),
+    )
+    if columns == _COLUMNS:
+        return tally
+    return tally + Tally(
+        counts={"advantage.equal_group": int(rows[:, 7].sum())},
+        maxima=_named(ADVANTAGE_IN_EQUAL, rows[:, 8:10], width, offset),
+    )
 
 
-def _named(name: str, value: float, index: float, width: int | None, offset: int) -> dict[str, Extreme]:
-    if value < 0:
+def _named(name: str, found: Floats, width: int | None, offset: int) -> dict[str, Extreme]:
+    """``found`` are (|A|, flat index) of each block."""
+    if not found.size or found[:, 0].max() < 0:
         return {}
+    value, index = found[int(found[:, 0].argmax())].tolist()
     sample, position = divmod(int(index), width) if width else (int(index), None)
     return {name: Extreme(value=value, sample=sample + offset, position=position)}

@@ -71,9 +71,3 @@ def spread_of(rewards: Floats, of: Whole) -> Spread:
         std: Floats = np.where(known >= 2, np.sqrt(apart / (known - 1)), np.nan)
         equal = (known >= 2) & (std <= EQUAL_WITHIN * np.maximum(1.0, largest))
     return Spread(of=of, members=members, known=known, std=std, level=level, equal=equal)
-
-
-def in_equal_group(rewards: Floats, of: Whole) -> Flags:
-    """(N,) whether a completion's group holds two or more finite rewards, all equal."""
-    flags: Flags = spread_of(rewards, of).equal[of]
-    return flags

@@ -10,7 +10,6 @@ from rlvitals.contract.report import Extreme
 from rlvitals.probes.arguments import ShapeError, check_same_shape, written
 from rlvitals.probes.arrays import Flags, Floats, flags, floats
 from rlvitals.probes.grouping import Spread, group_of, spread_of
-from rlvitals.probes.grouping import in_equal_group as _in_equal_group
 from rlvitals.probes.reward_range import RewardRange
 from rlvitals.probes.sketch import Moments
 from rlvitals.probes.tally import Tally
@@ -83,7 +82,9 @@ def tally_rewards(
 def in_equal_group(rewards: Any, group_size: int | None = None, *, group_ids: Any = None) -> Flags:
     """(N,) whether each completion's group has two or more finite rewards, all equal: nothing to learn from."""
     flat = floats(rewards).ravel()
-    return _in_equal_group(flat, group_of(flat.size, group_size, group_ids))
+    of = group_of(flat.size, group_size, group_ids)
+    equal: Flags = spread_of(flat, of).equal[of]
+    return equal
 
 
 def tally_advantages(advantages: Any, *, equal: Any = None, mask: Any = None, sample_offset: int = 0) -> Tally:

@@ -9,6 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rlvitals.probes import reduction
 from rlvitals.probes.advantages import measure_advantages
 from rlvitals.probes.groups import tally_advantages
 from rlvitals.probes.nonfinite import tally_nonfinite
@@ -54,3 +55,15 @@ def test_arguments_of_other_shapes_are_refused_by_name(arguments: dict[str, torc
         measure_advantages(torch.ones(2), **arguments)
     with pytest.raises(TypeError, match="advantages: expected floating-point"):
         measure_advantages(torch.ones(2, dtype=torch.long))
+
+
+def test_blocks_of_few_rows_count_as_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = torch.randn(7, 3, generator=torch.Generator().manual_seed(0))
+    values[4, 1], values[5, 2], values[0, 0] = NAN, -9.0, 0.0
+    equal = torch.tensor([1, 0, 0, 1, 1, 0, 1])
+    expected = tally_advantages(values, equal=equal) + tally_nonfinite(advantages=values)
+    assert measure_advantages(values, equal=equal).tally() == expected
+    monkeypatch.setattr(reduction, "CHUNK", 6)
+    assert measure_advantages(values, equal=equal).tally() == expected
+    column = tally_advantages(values[:, 2], equal=equal) + tally_nonfinite(advantages=values[:, 2])
+    assert measure_advantages(values[:, 2], equal=equal).tally() == column

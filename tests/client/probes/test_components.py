@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 
 import numpy as np
@@ -12,6 +13,10 @@ from hypothesis import strategies as st
 
 from rlvitals.probes.components import tally_components
 from rlvitals.probes.finish.components import constant_components
+from rlvitals.probes.groups import tally_advantages, tally_rewards
+from rlvitals.probes.lengths import tally_lengths
+from rlvitals.probes.reward_range import RewardRange
+from rlvitals.probes.tally import Tally
 
 NAN, INF = math.nan, math.inf
 
@@ -104,3 +109,12 @@ def test_arguments_that_do_not_fit_are_refused(
 ) -> None:
     with pytest.raises(ValueError, match=match):
         tally_components(rewards, names, weights)
+
+
+def test_all_that_is_kept_of_rewards_and_lengths_survives_the_way_between_ranks() -> None:
+    tally = tally_components([[1.0, 2.0], [NAN, INF], [0.0, None]], ["a/b", "c d"], [1.0, 0.5])
+    tally += tally_rewards([1.0, 1.0, None, 0.0], group_ids=[1, 1, 2, 2], reward_range=RewardRange.of(0, 1))
+    tally += tally_advantages([0.0, 1.0, NAN], equal=[True, False, False])
+    tally += tally_lengths([3, 8], [2, 7], {2}, 8, finish_reasons=["stop", None])
+    back = Tally.from_dict(json.loads(json.dumps(tally.to_dict(), allow_nan=False)))
+    assert repr(back.measured()) == repr(tally.measured())

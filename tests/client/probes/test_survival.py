@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,7 +15,7 @@ from rlvitals.probes.sketch import Sketch
 from rlvitals.probes.survival import Cover, covering_length
 
 
-def lengths(values: list[int]) -> Sketch:
+def lengths(values: npt.ArrayLike) -> Sketch:
     return Sketch.of(values, low=1.0, high=float(1 << 18), bins=288)
 
 
@@ -58,3 +60,18 @@ def test_the_incomplete_beta_function_is_a_binomial_tail(n: int, data: st.DataOb
 @pytest.mark.parametrize(("a", "b", "x", "share"), [(1, 1, 0, 0), (1, 1, 1, 1), (0, 2, 0.5, 1), (2, 0, 0.5, 0)])
 def test_the_ends_of_the_beta_distribution_are_exact(a: float, b: float, x: float, share: float) -> None:
     assert beta_share(a, b, x) == share
+
+
+@pytest.mark.parametrize("cap", [1 << 17, 900])
+def test_the_suggestion_covers_as_often_as_it_is_sure(cap: int) -> None:
+    dice = np.random.default_rng(0)
+    many = dice.lognormal(5.5, 0.6, 100_000)
+    covered = []
+    for _ in range(100):
+        answers = dice.lognormal(5.5, 0.6, 200).astype(int)
+        ended, cut = answers[answers <= cap], np.full((answers > cap).sum(), cap)
+        cover = covering_length(lengths(ended), lengths(cut), longest=float(ended.max()))
+        if cover is not None and cover.length is not None and cover.confidence >= 0.95:
+            covered.append((many < cover.length + 1).mean() >= 0.95)
+    assert len(covered) > 50
+    assert np.mean(covered) >= 0.95
