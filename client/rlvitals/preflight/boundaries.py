@@ -9,11 +9,13 @@ from rlvitals.guard import outcome
 from rlvitals.preflight.finding import Finding, Verdict
 from rlvitals.preflight.passage import Passage
 from rlvitals.preflight.spans import cut
-from rlvitals.preflight.template import Rendering
+from rlvitals.preflight.template import THOUGHT, Rendering
 from rlvitals.preflight.tokenizer_facts import TokenizerFacts
 
 OPENINGS = ("Hi", "\nHi", "\n\nHi", " Hi", "42", "<think>", "你好")
 """How completions begin."""
+OPENING_CHARS = 32
+"""Of each sampled completion."""
 SAMPLES = (
     "Hello, world!",
     " a space before",
@@ -51,6 +53,16 @@ def check_prefix(tokens: TokenizerFacts, rendering: Rendering | None) -> Iterato
                 where="tokenizer_config.json: chat_template",
             )
             return
+    if rendering.thought and THOUGHT not in rendering.thought:
+        yield Finding(
+            check="T12",
+            verdict=Verdict.INFO,
+            subject="The template drops the thinking of earlier turns",
+            evidence="in [user, assistant, user] the text between <think> and </think> is gone: a later turn is "
+            "trained without what it was sampled after",
+            fix="in multi-turn training append new turns to the sampled ids; never render the conversation again",
+            where="tokenizer_config.json: chat_template",
+        )
     kept = f"{len(tokens.encode(rendering.prompt))} prompt ids, all kept; in a second turn too"
     yield Finding(check="T12", verdict=Verdict.OK, subject=subject, evidence=kept)
 
@@ -63,15 +75,18 @@ def first_difference(prefix: Sequence[int], whole: Sequence[int]) -> int | None:
     return None
 
 
-def check_merge(tokens: TokenizerFacts, rendering: Rendering | None) -> Iterator[Finding]:
-    """T13: prompt and completion encoded apart and together agree, for the ways in which completions begin."""
+def check_merge(
+    tokens: TokenizerFacts, rendering: Rendering | None, completions: Iterable[str] = ()
+) -> Iterator[Finding]:
+    """T13: prompt and completion encoded apart and together agree, for common openings and sampled completions."""
     subject = "Prompt and completion do not merge"
     if rendering is None:
         yield Finding(check="T13", verdict=Verdict.SKIPPED, subject=subject, evidence=_NO_TEMPLATE)
         return
-    merged = [told for opening in OPENINGS if (told := _merge(tokens, rendering.prompt, opening))]
+    openings = dict.fromkeys((*OPENINGS, *(text[:OPENING_CHARS] for text in completions)))
+    merged = [told for opening in openings if (told := _merge(tokens, rendering.prompt, opening))]
     if not merged:
-        tried = f"apart and together agree for completions that begin with {', '.join(map(repr, OPENINGS))}"
+        tried = f"apart and together agree for {cut([repr(one) for one in openings], 'openings')}"
         yield Finding(check="T13", verdict=Verdict.OK, subject=subject, evidence=tried)
         return
     yield Finding(
@@ -85,8 +100,10 @@ def check_merge(tokens: TokenizerFacts, rendering: Rendering | None) -> Iterator
 
 
 def _merge(tokens: TokenizerFacts, prompt: str, opening: str) -> str:
-    before = tokens.encode(prompt)
-    apart, together = before + tokens.encode(opening), tokens.encode(prompt + opening)
+    before, begun = tokens.encode(prompt), outcome(tokens.encode, opening)[0]
+    if begun is None:  # a lone surrogate
+        return ""
+    apart, together = before + begun, tokens.encode(prompt + opening)
     at = first_difference(apart, together)
     if at is None and len(apart) == len(together):
         return ""

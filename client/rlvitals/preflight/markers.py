@@ -13,7 +13,8 @@ from rlvitals.preflight.tokenizer_facts import TokenizerFacts
 
 _TEMPLATE = "tokenizer_config.json: chat_template"
 _LITERAL = re.compile(
-    r"<\|[^<>|\s]{1,60}\|>|<｜[^<>｜\s]{1,60}｜>|\[/?[A-Z][A-Z_]{2,24}\]|</?s>"
+    r"<\|[^<>|\s]{1,60}\|>|<｜[^<>｜\s]{1,60}｜>|</?s>"
+    r"|\[/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|CLS|SEP|PAD|MASK|UNK|BOS|EOS)\]"
     r"|<(?:bos|eos|pad|unk|start_of_turn|end_of_turn)>|</?(?:think|tool_call|tool_response)>"
 )
 _TAG = re.compile(r"</?(?:think|tool_call|tool_response)>")
@@ -163,6 +164,10 @@ def check_response_marker(
         yield Finding(check="T11", verdict=Verdict.SKIPPED, subject=subject, evidence="no chat template was given")
         return
     marker = given if given is not None else rendering.marker
+    if given is None and unknown_literals(tokens, marker):
+        reason = "none was given, and the template's own has markers that are no tokens (T9)"
+        yield Finding(check="T11", verdict=Verdict.SKIPPED, subject=subject, evidence=reason)
+        return
     alone = tokens.encode(marker)
     turns, text = (2, rendering.dialogue) if rendering.dialogue else (1, rendering.answered)
     turns += marker in rendering.tail  # a template that opens the next answer whether asked to or not

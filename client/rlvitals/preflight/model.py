@@ -24,7 +24,6 @@ class ModelFacts:
     head_rows: int | None = None
     config_rows: int | None = None
     eos: tuple[int, ...] | None = None
-    bos: int | None = None
     pad: int | None = None
     encoder_decoder: bool = False
 
@@ -123,7 +122,6 @@ def _of_config(values: Mapping[str, Any], name: str) -> ModelFacts:
         rows_from="vocab_size of the model config" if rows is not None else "",
         config_rows=rows,
         eos=ids_of(inner.get("eos_token_id")),
-        bos=_one(inner.get("bos_token_id")),
         pad=_one(inner.get("pad_token_id")),
         encoder_decoder=bool(values.get("is_encoder_decoder")),
     )

@@ -14,12 +14,14 @@ from rlvitals.preflight.tokenizer_facts import TokenizerFacts
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stops:
-    """EOS ids by who names them; None where that one names none. ``extra`` are the sampler's own stop ids."""
+    """EOS ids by who names them; None where that one names none. ``extra`` are the sampler's own stop ids,
+    ``sampler_pad`` is what generation fills finished rows with."""
 
     generation: tuple[int, ...] | None = None
     config: tuple[int, ...] | None = None
     tokenizer: int | None = None
     extra: tuple[int, ...] = ()
+    sampler_pad: int | None = None
 
     @classmethod
     def of(
@@ -34,6 +36,7 @@ class Stops:
             config=model.eos if model is not None else None,
             tokenizer=tokens.eos,
             extra=extra,
+            sampler_pad=next((one.pad for one in (generation, model) if one and one.pad is not None), None),
         )
 
     @property
@@ -186,6 +189,7 @@ def check_pad(
             where="tokenizer_config.json: pad_token",
         )
         return
+    yield from _other_pads(tokens, stops)
     verdict, subject, why = _pad(tokens, rendering, model, stops)
     clean = verdict is Verdict.OK
     yield Finding(
@@ -198,6 +202,19 @@ def check_pad(
     )
 
 
+def _other_pads(tokens: TokenizerFacts, stops: Stops) -> Iterator[Finding]:
+    if stops.sampler_pad is not None and stops.sampler_pad != tokens.pad:
+        yield Finding(
+            check="T8",
+            verdict=Verdict.WARN,
+            subject="Generation pads with another token",
+            evidence=f"finished rows are filled with {tokens.show([stops.sampler_pad])}, the tokenizer's pad is "
+            f"{tokens.show([tokens.pad or 0])}: a mask by the tokenizer's pad takes the other for text",
+            fix="model.generation_config.pad_token_id = tokenizer.pad_token_id",
+            where="generation_config.json: pad_token_id",
+        )
+
+
 def _pad(
     tokens: TokenizerFacts, rendering: Rendering | None, model: ModelFacts | None, stops: Stops
 ) -> tuple[Verdict, str, str]:
@@ -207,9 +224,9 @@ def _pad(
     if pad == end:
         lost = ", which also ends every turn: a mask built by value hides it and the model unlearns to stop"
         return Verdict.FATAL, "Pad is the turn's end", lost
-    if pad == stops.tokenizer or (pad in stops.ids and end is None):
+    if pad == stops.tokenizer or (pad in stops.ids and rendering is None):
         return Verdict.WARN, "Pad is EOS", ", which is EOS too: a mask built by value hides each EOS"
     if pad in stops.ids:
-        other = f", also a stop; turns end with {tokens.show([end or 0])}, which masks by value keep"
-        return Verdict.INFO, "Pad is a second stop", other
+        kept = f"; turns end with {tokens.show([end])}, which masks by value keep" if end is not None else ""
+        return Verdict.INFO, "Pad is a second stop", f", also a stop{kept}"
     return Verdict.OK, "Pad is apart from every stop", ""

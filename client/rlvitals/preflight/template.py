@@ -10,7 +10,7 @@ from rlvitals.preflight.tokenizer_facts import TokenizerFacts
 
 QUESTION, ANSWER = "ZQU", "ZQX"
 """Words that no template writes by itself."""
-AGAIN, ONCE_MORE = "ZQV", "ZQY"
+AGAIN, ONCE_MORE, THOUGHT = "ZQV", "ZQY", "ZQW"
 
 Messages = list[dict[str, str]]
 
@@ -20,7 +20,8 @@ class Rendering:
     """Texts of one template. ``opened`` is a user's turn, ``prompt`` the same with the generation prompt.
 
     ``answered`` is [user, assistant], ``dialogue`` [user, assistant, user, assistant], ``asked_again``
-    [user, assistant, user] with the generation prompt; the last two are "" for a template that refuses them.
+    [user, assistant, user] with the generation prompt, ``thought`` the same where the assistant thought before;
+    these three are "" for a template that refuses them.
     """
 
     source: str = field(repr=False)
@@ -29,6 +30,7 @@ class Rendering:
     answered: str
     dialogue: str = ""
     asked_again: str = ""
+    thought: str = ""
 
     @property
     def tail(self) -> str:
@@ -55,6 +57,7 @@ def render(facts: TokenizerFacts, template: str) -> tuple[Rendering | None, str]
     """The conversations under ``template``, or None and why it cannot be rendered."""
     user, answer = {"role": "user", "content": QUESTION}, {"role": "assistant", "content": ANSWER}
     more, last = {"role": "user", "content": AGAIN}, {"role": "assistant", "content": ONCE_MORE}
+    thoughtful = {"role": "assistant", "content": f"<think>\n{THOUGHT}\n</think>\n\n{ANSWER}"}
     needed: list[str] = []
     for messages, adding in (([user], False), ([user], True), ([user, answer], False)):
         text, error = outcome(_apply, facts, template, messages, adding)
@@ -70,6 +73,7 @@ def render(facts: TokenizerFacts, template: str) -> tuple[Rendering | None, str]
         answered=needed[2],
         dialogue=outcome(_apply, facts, template, [user, answer, more, last], False)[0] or "",
         asked_again=outcome(_apply, facts, template, [user, answer, more], True)[0] or "",
+        thought=outcome(_apply, facts, template, [user, thoughtful, more], True)[0] or "",
     ), ""
 
 

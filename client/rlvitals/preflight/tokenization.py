@@ -64,7 +64,7 @@ def judge(facts: TokenizationFacts) -> Iterator[Finding]:
     yield from check_near_misses(tokens, rendering, passages)
     yield from check_response_marker(tokens, rendering, facts.response_template)
     yield from check_prefix(tokens, rendering)
-    yield from check_merge(tokens, rendering)
+    yield from check_merge(tokens, rendering, [p.text for p in passages if p.role == "assistant"])
     yield from check_bos(tokens, rendering)
     yield from check_prompts(tokens, rendering, stops, [p for p in passages if p.role == "prompt"])
     yield from check_injection(tokens, passages)

@@ -105,3 +105,19 @@ def test_t19_a_lone_surrogate_is_left_to_t18() -> None:
 
 def test_the_turn_end_is_kept_by_decoding() -> None:
     assert facts().decode([TURN_END]) == "<|im_end|>"
+
+
+def test_t12_a_template_that_drops_earlier_thinking_is_said() -> None:
+    tokens = facts()
+    dropping = TEMPLATE.replace("{{ m.content }}", "{{ m.content.split('</think>')[-1] }}")
+    told, kept = check_prefix(tokens, rendering(tokens, dropping))
+    assert (told.verdict, kept.verdict) == (Verdict.INFO, Verdict.OK)
+    assert "thinking of earlier turns" in told.subject
+
+
+def test_t13_sampled_completions_are_tried_too() -> None:
+    tokens = facts(special=(*MARKERS, "<|answer|>"))
+    made = rendering(tokens, TEMPLATE.replace("assistant\n", "assistant"))
+    assert verdicts(check_merge(tokens, made, ["plain", "\ud83d"])) == [Verdict.OK]
+    finding = only(check_merge(tokens, rendering(tokens), ["\n\n\nso"]))
+    assert "'\\n\\n\\nso'" in finding.evidence

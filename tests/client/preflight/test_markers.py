@@ -119,3 +119,30 @@ def test_t11_a_marker_that_is_nowhere_says_so() -> None:
     finding = only(check_response_marker(tokens, rendering(tokens), "### Response:"))
     assert finding.verdict is Verdict.FATAL
     assert "does not occur" in finding.evidence
+
+
+def test_t11_a_template_of_another_tokenizer_is_t9s_to_tell() -> None:
+    tokens = facts()
+    foreign = rendering(tokens, LLAMA_TEMPLATE)
+    assert verdicts(check_response_marker(tokens, foreign)) == [Verdict.SKIPPED]
+    assert verdicts(check_response_marker(tokens, foreign, "<|im_start|>assistant")) == [Verdict.FATAL]
+
+
+def test_t11_a_template_that_opens_every_answer_is_allowed_one_more() -> None:
+    tokens = facts()
+    always = TEMPLATE.partition("{% if add")[0] + "<|im_start|>assistant\n"
+    assert verdicts(check_response_marker(tokens, rendering(tokens, always))) == [Verdict.OK]
+
+
+def test_t9_llama_2_wrote_inst_as_ordinary_text() -> None:
+    instructing = "{% for m in messages %}[INST] {{ m.content }} [/INST]{% endfor %}"
+    tokens = facts()
+    assert verdicts(check_specials(tokens, rendering(tokens, instructing))) == [Verdict.FATAL]
+    tokens = facts(added=("<0x0A>",))
+    assert verdicts(check_specials(tokens, rendering(tokens, instructing))) == [Verdict.INFO]
+
+
+def test_t9_words_in_brackets_are_no_markers() -> None:
+    tokens = facts()
+    noting = TEMPLATE.replace("assistant\n", "assistant\n[NOTE] <br> a<b>c")
+    assert verdicts(check_specials(tokens, rendering(tokens, noting))) == [Verdict.OK]

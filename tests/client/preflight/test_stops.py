@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rlvitals.preflight.finding import Verdict
-from rlvitals.preflight.model import ModelFacts
+from rlvitals.preflight.model import GenerationFacts, ModelFacts
 from rlvitals.preflight.stops import Stops, check_eos, check_pad, check_turn_end, turn_end
 from tests.client.preflight.chatml import (
     END_OF_TEXT,
@@ -139,3 +139,20 @@ def test_the_start_of_a_turn_is_no_stop() -> None:
     tokens = facts()
     assert TURN_START not in Stops(generation=BOTH, tokenizer=TURN_END).ids
     assert verdicts(check_turn_end(tokens, rendering(tokens), Stops(generation=(TURN_START,)))) == [Verdict.FATAL]
+
+
+def test_t8_generation_that_pads_with_another_token_is_a_warning() -> None:
+    tokens = facts()
+    other = Stops(generation=(TURN_END,), tokenizer=TURN_END, sampler_pad=TURN_START)
+    first, second = check_pad(tokens, rendering(tokens), None, other)
+    assert (first.verdict, second.verdict) == (Verdict.WARN, Verdict.OK)
+    assert "pad_token_id = tokenizer.pad_token_id" in first.fix
+    same = Stops(generation=(TURN_END,), tokenizer=TURN_END, sampler_pad=END_OF_TEXT)
+    assert verdicts(check_pad(tokens, rendering(tokens), None, same)) == [Verdict.OK]
+
+
+def test_the_generation_configs_pad_wins_over_the_models() -> None:
+    model, generation = ModelFacts(name="m", pad=4), GenerationFacts(name="g", pad=5)
+    assert Stops.of(facts(), model, generation).sampler_pad == 5
+    assert Stops.of(facts(), model, None).sampler_pad == 4
+    assert Stops.of(facts(), model, GenerationFacts(name="g")).sampler_pad == 4
