@@ -45,12 +45,11 @@ def code_ids(vocabulary: Vocabulary, rows: int) -> TokenCodes:
     special[[i for i in vocabulary.special if i in pieces]] = True
     map_of = np.zeros(rows + 1, np.uint16)
     maps: dict[TokenMap, int] = {TRIVIAL: 0, RESET: 1}
-    for token_id, piece in pieces.items():
-        # by far the most pieces are ASCII, and nothing more is to be said of them
-        if piece.isascii() and token_id not in vocabulary.bytes_alone:
-            continue
-        if token_id in added:
-            continue
+    # by far the most pieces are ASCII, and nothing more is to be said of them
+    others = {i for i, piece in pieces.items() if not piece.isascii()} | (vocabulary.bytes_alone & pieces.keys())
+    # in order, so that the same vocabulary gives the same numbers whatever order it was listed in
+    for token_id in sorted(others - added.keys()):
+        piece = pieces[token_id]
         classes[token_id], whole = _class(vocabulary, token_id, piece)
         if not whole:
             map_of[token_id] = maps.setdefault(token_map(piece), len(maps))
@@ -76,7 +75,7 @@ def _spell(
     pieces: dict[int, bytes], added: dict[int, str], map_of: npt.NDArray[np.uint16], maps: dict[TokenMap, int]
 ) -> npt.NDArray[np.uint16]:
     spelt = {i: DROP for i, piece in pieces.items() if not piece}
-    for token_id in added:
+    for token_id in sorted(added):
         step = token_map(pieces[token_id])
         if pieces[token_id] and step != TRIVIAL:
             spelt[token_id] = maps.setdefault(step, len(maps))

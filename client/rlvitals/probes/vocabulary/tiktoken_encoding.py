@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
+import numpy as np
+
 from rlvitals.probes.vocabulary.vocabulary import Family, Source, Vocabulary
 
 
@@ -50,6 +52,7 @@ def _fingerprint(encoding: Any) -> str | None:
         return None
     digest = hashlib.sha256(repr(sorted(_special(encoding).items())).encode())
     # lengths beside the bytes, so that no two vocabularies are the same string
-    digest.update(repr([(rank, len(piece)) for piece, rank in ranks.items()]).encode())
+    for numbers in (ranks.values(), map(len, ranks)):
+        digest.update(np.fromiter(numbers, np.int64, len(ranks)).tobytes())
     digest.update(b"".join(ranks))
     return digest.hexdigest()
