@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tokenizers import Tokenizer
 
 from rlvitals.probes.arguments import DtypeError, ShapeError
 from rlvitals.probes.code_points import count_controls, points_of
@@ -57,6 +59,18 @@ def test_the_spelt_text_is_what_the_tokenizer_decodes(content: ContentTable, enc
     ids, lengths = pack([encoding.encode(text), encoding.encode(text)[:-1]])
     decoded = [encoding.decode(row[:n].tolist()) for row, n in zip(ids, lengths, strict=True)]
     assert list(content.spell(ids, lengths).texts) == decoded
+
+
+@pytest.mark.parametrize("name", ["gpt2_trim", "mistral_v1_trim", "qwen2_5_trim"])
+def test_the_spelt_text_is_what_each_family_decodes(research: Path, name: str) -> None:
+    tokenizer = Tokenizer.from_file(str(research / "fixtures" / f"{name}.json"))
+    table = ContentTable.of(TokenTable.read(tokenizer))
+    rows = [tokenizer.encode(text, add_special_tokens=False).ids for text in HEALTHY]
+    # decoders that mark words drop the space before the first one
+    assert [text.strip() for text in table.spell(*pack(rows)).texts] == [
+        tokenizer.decode(row).strip() for row in rows
+    ]
+    assert tally_content(table, *pack(rows)).measured().values["text.zero_width_per_1k"] == 0
 
 
 def test_controls_are_counted_by_hand_whole_and_spelt_across_tokens() -> None:
