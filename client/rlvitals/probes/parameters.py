@@ -12,7 +12,7 @@ from torch import Tensor
 
 from rlvitals.contract.report import Extreme
 from rlvitals.probes.arrays import Floats
-from rlvitals.probes.finish.gradient import SQUARE
+from rlvitals.probes.finish.gradient import NONFINITE, SQUARE, shown
 from rlvitals.probes.reduction import Reduction, moved, on_host
 from rlvitals.probes.tally import Tally
 from rlvitals.probes.uncompiled import uncompiled
@@ -109,7 +109,7 @@ def _build(names: Sequence[str], parts: Sequence[Floats]) -> Tally:
     largest = sorted(squares, key=lambda name: -squares[name])[:NAMED_MAX]
     bad = [(place, kind) for place, kind in enumerate(kinds) if not math.isfinite(kind)]
     tally = Tally(
-        counts={"gradient.parameters": count, "gradient.nonfinite_parameters": len(bad)},
+        counts={"gradient.parameters": count, NONFINITE: len(bad)},
         sums={
             "gradient.norm_sq": math.fsum(squares.values()) if not bad else sum(norm * norm for norm in norms),
             "gradient.finite_sq": math.fsum(squares.values()),
@@ -119,5 +119,5 @@ def _build(names: Sequence[str], parts: Sequence[Floats]) -> Tally:
     if not bad:
         return tally
     place, kind = bad[0]
-    first = Extreme(value=kind, position=place, token=names[place])
-    return tally + Tally(firsts={"gradient.nonfinite_parameters": first})
+    first = Extreme(value=kind, position=place, token=shown(names[place]))
+    return tally + Tally(firsts={NONFINITE: first})

@@ -13,6 +13,7 @@ from torch import Tensor
 from rlvitals.contract.report import Extreme
 from rlvitals.probes.arguments import check_at_least
 from rlvitals.probes.arrays import Floats
+from rlvitals.probes.finish.gradient import shown
 from rlvitals.probes.parameters import Named, plain_name
 from rlvitals.probes.reduction import Reduction, moved, stack
 from rlvitals.probes.tally import Tally
@@ -151,7 +152,7 @@ def _build(names: Sequence[str], parts: Sequence[Floats]) -> Tally:
     if not bad:
         return tally
     place = int((rows[:, 4] > 0).argmax())
-    first = Extreme(value=float(rows[place, 5]), position=place, token=names[place])
+    first = Extreme(value=float(rows[place, 5]), position=place, token=shown(names[place]))
     return tally + Tally(firsts={"numerics.nonfinite_weights": first})
 
 

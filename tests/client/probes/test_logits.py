@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import math
+import weakref
 
 import numpy as np
 import pytest
@@ -123,3 +125,17 @@ def test_a_device_is_asked_for_nothing() -> None:
         measure_logits(logits, mask)
         measure_logits(logits)
     assert waited == []
+
+
+def test_no_graph_and_no_logits_are_kept_and_inference_mode_changes_nothing() -> None:
+    leaf = grid(2, 3, 5).requires_grad_()
+    logits = leaf * 1
+    reduction = measure_logits(logits)
+    kept, expected = weakref.ref(logits), tally_logits(grid(2, 3, 5))
+    del logits
+    gc.collect()
+    assert kept() is None
+    assert not any(part.requires_grad for part in reduction.parts)
+    assert reduction.tally() == expected
+    with torch.inference_mode():
+        assert tally_logits(grid(2, 3, 5) * 1) == expected

@@ -14,6 +14,7 @@ from torch import nn
 
 from rlvitals.probes import parameters
 from rlvitals.probes.finish.gradient import largest_parameters
+from rlvitals.probes.gradients import tally_gradient_norm
 from rlvitals.probes.parameters import measure_parameter_gradients, plain_name, tally_parameter_gradients
 from tests.client.probes.test_transfers import waits
 
@@ -145,3 +146,20 @@ def test_a_device_is_asked_for_nothing() -> None:
     with waits() as waited:
         measure_parameter_gradients(pairs)
     assert waited == []
+
+
+def test_a_non_finite_gradient_norm_is_shown_with_the_parameter_that_broke_it() -> None:
+    pairs = named(good=torch.ones(2), bad=torch.tensor([1.0, NAN]))
+    norm = torch.nn.utils.get_total_norm([parameter.grad for _, parameter in pairs])
+    measured = (tally_parameter_gradients(pairs) + tally_gradient_norm(norm)).measured()
+    assert measured.values["numerics.nonfinite_gradient"] == 1
+    assert measured.extremes["numerics.nonfinite_gradient"].token == "bad"
+    assert "numerics.nonfinite_gradient" not in tally_parameter_gradients(pairs).measured().extremes
+
+
+def test_of_a_long_name_the_end_is_shown() -> None:
+    name = "base_model.model.model.layers.27.self_attn.q_proj.modules_to_save.default.weight"
+    token = tally_parameter_gradients(named(**{name: torch.ones(1)})).measured().extremes[TOP].token
+    assert token is not None
+    assert len(token) == 64
+    assert name.endswith(token[1:])

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from rlvitals.probes.tally import Tally
 
 SQUARE = "gradient.sq/"
-TOP = "gradient.top_parameter_share"
+TOP, NONFINITE = "gradient.top_parameter_share", "gradient.nonfinite_parameters"
+LABEL_CHARS = 64
 NO_GRADIENT = "no parameter has a gradient"
 ALL_ZERO = "all finite gradients are zero"
 NO_WEIGHTS = "no finite weight was looked at"
@@ -38,9 +39,16 @@ def _gradients(tally: Tally) -> Iterator[Finding]:
     yield TOP, top[0][1] if top else ALL_ZERO if measured else NO_GRADIENT
 
 
+def shown(name: str) -> str:
+    """A parameter's name as it fits into a label; its end tells more than its beginning."""
+    return name if len(name) <= LABEL_CHARS else "…" + name[1 - LABEL_CHARS :]
+
+
 def _places(tally: Tally) -> Iterator[tuple[str, Extreme]]:
     for name, share in largest_parameters(tally, 1):
-        yield TOP, Extreme(value=share, token=name)
+        yield TOP, Extreme(value=share, token=shown(name))
+    if NONFINITE in tally.firsts:
+        yield "numerics.nonfinite_gradient", tally.firsts[NONFINITE]
 
 
 def _updates(tally: Tally) -> Iterator[Finding]:
@@ -63,7 +71,7 @@ def _findings(tally: Tally) -> Iterator[Finding]:
 
 
 GRADIENT = Family(
-    counts={"gradient.nonfinite_parameters": ("gradient.nonfinite_parameters",)},
+    counts={NONFINITE: (NONFINITE,)},
     findings=_findings,
     places=_places,
 )
