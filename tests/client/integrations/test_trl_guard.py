@@ -68,10 +68,11 @@ def test_tensors_of_the_wrong_kind_never_reach_the_training_loop(
     reporter = rlvitals.attach(watched)
     watched.train()
     assert tiny.weights_hash(watched) == tiny.weights_hash(plain)
-    assert caught == [error.__name__] * 4
+    assert caught == [error.__name__] * 8, "the census of it and its ratios, at each step"
     steps = tiny.steps(reporter)
     assert [step.step for step in steps] == [1, 2, 3, 4]
-    assert steps[-1].values["rlvitals.errors"] == guard.errors == before + 4
+    assert steps[-1].values["rlvitals.errors"] == guard.errors == before + 8
     # what can be measured still is
+    assert {"kl.k3", "policy.entropy", "ratio.reference_max"} <= set(steps[-1].values)
     assert "length.mean" in steps[-1].values
     assert "text.invalid_utf8_per_1k" in steps[-1].values

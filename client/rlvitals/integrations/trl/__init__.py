@@ -17,20 +17,30 @@ from rlvitals.reporter import Reporter
 
 
 def attach(
-    trainer: Any, *, texts: bool = True, reward_range: tuple[float, float] | None = None, **arguments: Any
+    trainer: Any,
+    *,
+    texts: bool = True,
+    reward_range: tuple[float, float] | None = None,
+    kl_gradient_every: int = 0,
+    **arguments: Any,
 ) -> Reporter:
     """Hooks ``trainer`` and returns its `Reporter`; call it once, before ``trainer.train()``, on every rank.
 
     ``texts=False`` sends counts only, never a completion or a prompt. ``reward_range`` are the least and the
     greatest reward that an answer can get, by which groups count as all wrong or all right; without it the least
-    and the greatest that the run has shown stand for them. The other arguments are those of `rlvitals.init`. With
-    several ranks only rank 0 reports; the others get a reporter that does nothing.
+    and the greatest that the run has shown stand for them. ``kl_gradient_every=50`` measures the KL term's
+    gradient by the parameters on each 50th step, by a pass of its own; 0 never does.
+
+    The other arguments are those of `rlvitals.init`. With several ranks only rank 0 reports; the others get a
+    reporter that does nothing.
     """
     attached = next((c for c in trainer.callback_handler.callbacks if isinstance(c, VitalsCallback)), None)
     if attached is not None:
         return attached.session.reporter
     reporter = _reporter(trainer, arguments)
-    session = Session(trainer, reporter, texts=texts, reward_range=reward_range)
+    session = Session(
+        trainer, reporter, texts=texts, reward_range=reward_range, kl_gradient_every=kl_gradient_every
+    )
     hooks.install(trainer, session)
     trainer.add_callback(VitalsCallback(session))
     return reporter

@@ -50,6 +50,14 @@ class VitalsCallback(TrainerCallback):
             rate = float(optimizer.param_groups[0]["lr"]) if optimizer is not None else None
             self.session.step_begins(rate)
 
+    def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        with Guard("before the optimizer's step"):
+            self.session.optimizer_begins()
+
+    def on_optimizer_step(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        with Guard("after the optimizer's step"):
+            self.session.optimizer_done()
+
     def on_step_end(self, args: Any, state: Any, control: Any, **loop: Any) -> None:
         self.session.step_ends(state.global_step)
         self._obey(state, control, loop)

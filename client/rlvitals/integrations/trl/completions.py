@@ -15,7 +15,9 @@ from rlvitals.integrations.trl import facts
 from rlvitals.integrations.trl.rewards import RewardReader
 from rlvitals.integrations.trl.texts import TextReader, shown_text
 from rlvitals.probes.arrays import Flags, Floats, Whole, flags
+from rlvitals.probes.length_history import LengthHistory
 from rlvitals.probes.lengths import tally_lengths
+from rlvitals.probes.reduction import Reduction
 from rlvitals.probes.reward_range import RewardRange
 from rlvitals.probes.tally import Tally
 from rlvitals.probes.text import TextRows, pack
@@ -49,6 +51,15 @@ class Sample:
     why: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Read:
+    """What a generation told: counted already, or still on the device; and the completions to keep."""
+
+    tally: Tally
+    on_device: tuple[Reduction, ...]
+    samples: tuple[Sample, ...]
+
+
 @dataclass(slots=True)
 class Reader:
     """``tokenizer`` decodes the kept samples; ``blanks_cut`` where the trainer masks all of a cut completion."""
@@ -60,12 +71,11 @@ class Reader:
     tokenizer: Any
     blanks_cut: bool = False
     keep: bool = True
+    history: LengthHistory = field(default_factory=LengthHistory)
     # our own dice: the global random states belong to the training
     dice: random.Random = field(default_factory=lambda: random.Random(20210823))
 
-    def read(
-        self, generation: Generation, shown: Mapping[str, Any], *, step: int, with_rewards: bool
-    ) -> tuple[Tally, tuple[Sample, ...]]:
+    def read(self, generation: Generation, shown: Mapping[str, Any], *, step: int, with_rewards: bool) -> Read:
         """``shown`` is TRL's own dict of the generation: advantages, and a tool mask (B, T) where tools wrote.
 
         Rewards are the same on every rank, so only one of them counts them.
@@ -74,9 +84,9 @@ class Reader:
         first = generation.first_sample
         chosen = self._chosen(ids.shape, lengths, shown.get("tool_mask"))
         truncated = self._truncated(ids, lengths)
-        tally, rows, totals = Tally.zero(), None, None
+        tally, rows, totals, found = Tally.zero(), None, None, []
         with Guard("measuring lengths"):
-            tally += self._lengths(ids, lengths, chosen, truncated, first)
+            tally += self.history.add(self._lengths(ids, lengths, chosen, truncated, first))
         with Guard("reading completions"):
             written = lengths if chosen is None else chosen
             text, rows = self.text.read(ids, written, generation.prompts, first_sample=first, step=step)
@@ -86,8 +96,9 @@ class Reader:
             if with_rewards:
                 tally += self.rewards.read_rewards(generation.rewards, totals)
             if shown.get("advantages") is not None:
-                tally += self.rewards.read_advantages(shown["advantages"], totals, first)
-        return tally, self._samples(generation, rows, lengths, truncated, totals) if self.keep else ()
+                found.append(self.rewards.read_advantages(shown["advantages"], totals, first))
+        samples = self._samples(generation, rows, lengths, truncated, totals) if self.keep else ()
+        return Read(tally=tally, on_device=tuple(found), samples=samples)
 
     def _chosen(self, shape: tuple[int, ...], lengths: Whole, tool_mask: Any) -> Flags | None:
         """Which tokens the policy chose; None where it chose all of each completion."""

@@ -11,11 +11,15 @@ import torch
 from torch import Tensor
 
 from rlvitals.integrations.trl import facts
-from rlvitals.probes import gradients, groups, kl, nonfinite, ratios
+from rlvitals.probes import gradients, kl, nonfinite, ratios
+from rlvitals.probes.advantages import measure_advantages
 from rlvitals.probes.arrays import Floats
+from rlvitals.probes.entropy import measure_entropy
+from rlvitals.probes.forced import measure_forced
 from rlvitals.probes.reduction import Reduction
 from rlvitals.probes.tally import Tally
 
+_TENSORS = ("logprobs", "policy", "reference", "old", "rollout", "ratios", "padding")
 LOSS, GRADIENT = "policy.loss", "gradient.norm"
 NO_LOGPROBS = "the trainer showed no per-token log-probs for this loss"
 NO_REFERENCE_IN_LOSS = "this trainer's loss has no reference log-probs"
@@ -23,6 +27,16 @@ NO_SAMPLER = "not measured: no vLLM, the trainer samples with its own model"
 SEQUENCE_CORRECTED = "not measured: use_bias_correction_kl multiplies the KL by one ratio per sequence"
 CORRECTED = "not measured: use_bias_correction_kl multiplies the KL by the importance ratio"
 SEQUENCE_LEVEL = "not measured: this loss clips one ratio per sequence"
+PER_TOKEN = (
+    *kl.METRICS,
+    *ratios.METRICS,
+    *ratios.ROLLOUT,
+    *ratios.REFERENCE,
+    "policy.loss_tokens",
+    *(f"numerics.nonfinite_{what}" for what in _TENSORS),
+)
+OF_OLD = (*ratios.METRICS, "numerics.nonfinite_old", "numerics.nonfinite_ratios")
+_LOGPROBS = ("old_per_token_logps", "ref_per_token_logps", "sampling_per_token_logps")
 _CLIPS = ("ratio.clip_low_share", "ratio.clip_high_share")
 _PULLS = ("kl.grad_norm", "kl.pull_ratio")
 
@@ -31,7 +45,8 @@ _PULLS = ("kl.grad_norm", "kl.pull_ratio")
 class MicroBatch:
     """``inputs`` is TRL's own dict, ``logp`` (B, T) the kept log-probs of the training call.
 
-    ``advantages_told`` where this step's generation has told them already.
+    ``entropy`` (B, T) comes with them where this TRL computes it. ``advantages_told`` where this step's generation
+    has told them already.
     """
 
     inputs: Mapping[str, Any]
@@ -39,35 +54,46 @@ class MicroBatch:
     loss: Tensor
     sample_offset: int
     vocabulary: int | None
+    entropy: Tensor | None = None
     advantages_told: bool = False
 
 
-def reductions(trainer: Any, batch: MicroBatch) -> Iterator[Reduction]:
+Piece = tuple[str, Callable[[], Reduction]]
+"""What is measured, and the call that launches it: each may fail without the others."""
+
+
+def pieces(trainer: Any, batch: MicroBatch) -> Iterator[Piece]:
     """All that one micro-batch tells, in pieces that add up."""
-    yield of_loss(batch.loss)
+    yield "the loss", partial(of_loss, batch.loss)
     inputs, logp = batch.inputs, batch.logp
     mask = loss_mask(inputs)
     if mask is None or logp is None or logp.shape != mask.shape:
-        yield absent(
-            (*kl.METRICS, *ratios.METRICS, *ratios.ROLLOUT, "policy.loss_tokens"), NO_LOGPROBS, batch.loss
-        )
+        yield "log-probs", partial(absent, PER_TOKEN, NO_LOGPROBS, batch.loss)
         return
-    old, ref, advantages = (
-        inputs.get(key) for key in ("old_per_token_logps", "ref_per_token_logps", "advantages")
-    )
-    logprobs = {name: value for name, value in (("logp", logp), ("ref", ref), ("old", old)) if value is not None}
+    old, ref, sampled = (inputs.get(key) for key in _LOGPROBS)
     where: dict[str, Any] = {"ids": inputs["completion_ids"], "sample_offset": batch.sample_offset}
-    yield nonfinite.measure_nonfinite(logprobs, mask, **where)
-    yield gradients.measure_loss_tokens(mask)
+    yield "loss tokens", partial(gradients.measure_loss_tokens, mask)
+    yield "the trainer's log-probs", partial(_census, {"logp": logp, "ref": ref, "old": old}, mask, where)
+    yield from _written(trainer, batch, mask)
+    yield from _sampler(old if old is not None else logp, sampled, mask, where)
+    yield "ratios to the reference", partial(_over_reference, trainer, logp, ref, mask, where)
+    if old is None:
+        yield "ratios", partial(absent, OF_OLD, ratios.NO_OLD, logp)
+    else:
+        yield "finite ratios", partial(nonfinite.measure_nonfinite_ratios, logp, old, mask, **where)
+    yield from _with_advantages(trainer, batch, logp, mask)
+
+
+def _with_advantages(trainer: Any, batch: MicroBatch, logp: Tensor, mask: Tensor) -> Iterator[Piece]:
+    advantages = batch.inputs.get("advantages")
     if advantages is None:
         return
-    weight = weights(trainer, inputs, mask)
     if not batch.advantages_told:
-        yield of_advantages(advantages, batch.sample_offset)
-    yield gradients.measure_policy_pull(logp, old, advantages, mask, weight)
-    yield _kl(trainer, batch, logp, ref, mask, weight, old)
-    yield _ratios(trainer, batch, logp, old, mask, advantages)
-    yield _rollout(old if old is not None else logp, inputs.get("sampling_per_token_logps"), mask)
+        yield "advantages", partial(measure_advantages, advantages, sample_offset=batch.sample_offset)
+    yield "the policy's pull", partial(_pull, trainer, batch, logp, mask, advantages)
+    yield "KL", partial(_kl, trainer, batch, logp, mask)
+    if batch.inputs.get("old_per_token_logps") is not None:
+        yield "ratios", partial(_ratios, trainer, batch, logp, mask, advantages)
 
 
 def withheld(trainer: Any) -> dict[str, str]:
@@ -109,19 +135,48 @@ def of_gradient(norm: Any) -> Reduction:
     return Reduction(parts=(value.double().reshape(-1),), build=_gradient)
 
 
-def of_advantages(advantages: Tensor, sample_offset: int) -> Reduction:
-    return Reduction(
-        parts=(advantages.detach().double().reshape(-1),),
-        build=partial(_advantages, tuple(advantages.shape), sample_offset),
-    )
+def _census(logprobs: Mapping[str, Tensor | None], mask: Tensor, where: Mapping[str, Any]) -> Reduction:
+    given = {name: value for name, value in logprobs.items() if value is not None}
+    return nonfinite.measure_nonfinite(given, mask, **where)
 
 
-def _rollout(trained: Tensor, sampled: Tensor | None, mask: Tensor) -> Reduction:
-    return (
-        absent(ratios.ROLLOUT, NO_SAMPLER, trained)
-        if sampled is None
-        else ratios.measure_rollout(trained, sampled, mask)
-    )
+def _written(trainer: Any, batch: MicroBatch, mask: Tensor) -> Iterator[Piece]:
+    """How certain the policy was, and whether the loss trains on what it did not choose.
+
+    Without tools TRL's completions are the policy's own; what a rollout function of the user's puts in beside them
+    only its mask tells.
+    """
+    inputs = batch.inputs
+    if batch.entropy is not None and batch.entropy.shape == mask.shape:
+        yield "entropy", partial(measure_entropy, batch.entropy, mask)
+    own = None if getattr(trainer, "rollout_func", None) is not None else inputs["completion_mask"]
+    chosen = inputs.get("tool_mask", own)
+    if chosen is not None:
+        where: dict[str, Any] = {"sample_offset": batch.sample_offset, "vocabulary": batch.vocabulary}
+        yield "forced tokens", partial(measure_forced, chosen, mask, inputs["completion_ids"], **where)
+
+
+def _sampler(trained: Tensor, sampled: Tensor | None, mask: Tensor, where: Mapping[str, Any]) -> Iterator[Piece]:
+    if sampled is None:
+        names = (*ratios.ROLLOUT, "numerics.nonfinite_rollout")
+        yield "the sampler's log-probs", partial(absent, names, NO_SAMPLER, trained)
+        return
+    yield "the sampler's log-probs", partial(_census, {"rollout": sampled}, mask, where)
+    yield "ratios to the sampler", partial(ratios.measure_rollout, trained, sampled, mask, **where)
+
+
+def _over_reference(
+    trainer: Any, logp: Tensor, ref: Tensor | None, mask: Tensor, where: Mapping[str, Any]
+) -> Reduction:
+    if ref is None:
+        reason = no_reference(trainer)
+        return absent((*ratios.REFERENCE, "numerics.nonfinite_reference"), reason, logp)
+    return ratios.measure_reference(logp, ref, mask, **where)
+
+
+def no_reference(trainer: Any) -> str:
+    """Why there are no reference log-probs."""
+    return facts.BETA_IS_ZERO if facts.kl_coef(trainer) == 0 else NO_REFERENCE_IN_LOSS
 
 
 def absent(names: tuple[str, ...], reason: str, like: Tensor) -> Reduction:
@@ -130,21 +185,17 @@ def absent(names: tuple[str, ...], reason: str, like: Tensor) -> Reduction:
     return Reduction(parts=(nothing,), build=lambda parts: Tally.absent(names, reason))
 
 
-def _kl(
-    trainer: Any,
-    batch: MicroBatch,
-    logp: Tensor,
-    ref: Tensor | None,
-    mask: Tensor,
-    weight: Tensor,
-    old: Tensor | None,
-) -> Reduction:
+def _pull(trainer: Any, batch: MicroBatch, logp: Tensor, mask: Tensor, advantages: Tensor) -> Reduction:
+    weight = weights(trainer, batch.inputs, mask)
+    return gradients.measure_policy_pull(logp, batch.inputs.get("old_per_token_logps"), advantages, mask, weight)
+
+
+def _kl(trainer: Any, batch: MicroBatch, logp: Tensor, mask: Tensor) -> Reduction:
     """With TRL's bias correction the loss holds k3 * r, whose derivative r * (k3' + k3) is r times that of k2."""
-    coefficient = facts.kl_coef(trainer)
+    old, ref, coefficient = *(batch.inputs.get(key) for key in _LOGPROBS[:2]), facts.kl_coef(trainer)
     if ref is None or not coefficient:
-        reason = facts.BETA_IS_ZERO if coefficient == 0 else NO_REFERENCE_IN_LOSS
-        return absent(kl.METRICS, reason, logp)
-    corrected = facts.corrects_kl(trainer)
+        return absent(kl.METRICS, no_reference(trainer), logp)
+    weight, corrected = weights(trainer, batch.inputs, mask), facts.corrects_kl(trainer)
     if corrected and old is not None:
         weight = weight * (logp.detach().double() - old.detach().double()).exp()
     found = kl.measure_kl(
@@ -170,14 +221,10 @@ def _corrected(build: Callable[[Sequence[Floats]], Tally], on_policy: bool, part
     return replace(tally, sums=sums, missing={**tally.missing, "kl.in_loss": CORRECTED})
 
 
-def _ratios(
-    trainer: Any, batch: MicroBatch, logp: Tensor, old: Tensor | None, mask: Tensor, advantages: Tensor
-) -> Reduction:
-    if old is None:
-        return absent(ratios.METRICS, ratios.NO_OLD, logp)
+def _ratios(trainer: Any, batch: MicroBatch, logp: Tensor, mask: Tensor, advantages: Tensor) -> Reduction:
     return ratios.measure_ratios(
         logp,
-        old,
+        batch.inputs["old_per_token_logps"],
         mask,
         advantages,
         batch.inputs["completion_ids"],
@@ -194,10 +241,3 @@ def _loss(parts: Sequence[Floats]) -> Tally:
 
 def _gradient(parts: Sequence[Floats]) -> Tally:
     return Tally(sums={GRADIENT: float(parts[0].sum())}) + gradients.tally_gradient_norm(parts[0])
-
-
-def _advantages(shape: tuple[int, ...], sample_offset: int, parts: Sequence[Floats]) -> Tally:
-    values = parts[0].reshape(shape)
-    return groups.tally_advantages(values, sample_offset=sample_offset) + nonfinite.tally_nonfinite(
-        advantages=values
-    )

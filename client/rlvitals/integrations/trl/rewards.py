@@ -1,4 +1,4 @@
-"""One generation's rewards and advantages → a Tally."""
+"""One generation's rewards and advantages → a Tally, and what is still on the device."""
 
 from __future__ import annotations
 
@@ -6,10 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import torch
+from torch import Tensor
+
+from rlvitals.probes.advantages import measure_advantages
 from rlvitals.probes.arrays import Floats
 from rlvitals.probes.components import tally_components
-from rlvitals.probes.groups import in_equal_group, tally_advantages, tally_rewards, total_rewards
-from rlvitals.probes.nonfinite import tally_nonfinite
+from rlvitals.probes.groups import in_equal_group, tally_rewards, total_rewards
+from rlvitals.probes.reduction import Reduction
 from rlvitals.probes.reward_range import RewardRange
 from rlvitals.probes.tally import Tally
 
@@ -35,9 +39,8 @@ class RewardReader:
         names = self.names if len(self.names) == functions else [f"function_{n}" for n in range(functions)]
         return tally + tally_components(per_function, names, self.weights)
 
-    def read_advantages(self, advantages: Any, totals: Floats, first_sample: int) -> Tally:
+    def read_advantages(self, advantages: Tensor, totals: Floats, first_sample: int) -> Reduction:
         """Of this rank's completions (B,) or their tokens (B, T), the first of them number ``first_sample``."""
         own = slice(first_sample, first_sample + advantages.shape[0])
-        equal = in_equal_group(totals, self.group_size)[own]
-        tally = tally_advantages(advantages, equal=equal, sample_offset=first_sample)
-        return tally + tally_nonfinite(advantages=advantages)
+        equal = torch.as_tensor(in_equal_group(totals, self.group_size)[own])
+        return measure_advantages(advantages, equal=equal, sample_offset=first_sample)

@@ -6,16 +6,22 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from rlvitals.contract.report import EventKind, Phase
 from rlvitals.guard import Guard
 from rlvitals.integrations.trl import completions, facts, measure
 from rlvitals.integrations.trl.completions import Generation, Reader
+from rlvitals.integrations.trl.kl_gradient import measure_kl_gradient
 from rlvitals.integrations.trl.metrics_tail import Tail, is_users_own, mean
+from rlvitals.integrations.trl.numbering import Numbering, numbered
+from rlvitals.integrations.trl.optimizer import OptimizerWatch
 from rlvitals.integrations.trl.ranks import Ranks
+from rlvitals.integrations.trl.sampling_logits import SamplingLogits
 from rlvitals.integrations.trl.steps import Finished, Step
 from rlvitals.integrations.trl.telling import Teller
+from rlvitals.probes.phases import PhaseClock, StepPhase
 from rlvitals.probes.reduction import Pending
 from rlvitals.probes.tally import Tally
 from rlvitals.reporter import Reporter
@@ -31,42 +37,67 @@ class Session:
         *,
         texts: bool = True,
         reward_range: tuple[float, float] | None = None,
+        kl_gradient_every: int = 0,
     ) -> None:
         self.trainer, self.reporter = trainer, reporter
         self.ranks = Ranks()
         self._teller = Teller(reporter=reporter, ranks=self.ranks)
         self._texts, self._reward_range = texts and reporter.enabled, reward_range
+        self._kl_gradient_every = kl_gradient_every
         self._reader: Reader | None = None
+        self.clock = PhaseClock()
+        self._optimizer, self._numbering = OptimizerWatch(trainer), Numbering()
+        self._logits = SamplingLogits(trainer, lambda found: self._step.add([found]))
         self._tail = Tail()
         self._step = Step()
         self._logp: Tensor | None = None
+        self._entropy: Tensor | None = None
         self._generation: Generation | None = None
         self._vocabulary: int | None = None
 
     # -- hooks; each runs after the original, inside the guard -------------------------------------
 
+    def logprobs_begin(self) -> None:
+        if not torch.is_grad_enabled():
+            self.clock.enter(StepPhase.REFERENCE)
+
     def logprobs_computed(self, result: Any, *_: Any, **__: Any) -> None:
         """Keeps the log-probs of the training call only: the old and the reference ones carry no gradient."""
+        self.clock.leave(StepPhase.REFERENCE)
         logp = result[0] if isinstance(result, tuple) else result
         if isinstance(logp, Tensor) and logp.requires_grad:
+            entropy = result[1] if isinstance(result, tuple) and len(result) > 1 else None
             self._logp = logp.detach()
+            self._entropy = entropy.detach() if isinstance(entropy, Tensor) else None
 
     def loss_computed(self, result: Any, model: Any, inputs: Mapping[str, Any], *_: Any, **__: Any) -> None:
-        logp, self._logp = self._logp, None
+        logp, entropy, self._logp, self._entropy = self._logp, self._entropy, None, None
         loss = result[0] if isinstance(result, tuple) else result
         if not self.trainer.model.training or not isinstance(loss, Tensor):
             return
-        rows = logp.shape[0] if logp is not None else 0
+        shown = inputs if isinstance(inputs, Mapping) else {}
+        rows = self._numbering.of(shown)
         batch = measure.MicroBatch(
-            inputs=inputs if isinstance(inputs, Mapping) else {},
+            inputs=shown,
             logp=logp,
             loss=loss,
-            sample_offset=self._sample_offset(rows),
+            sample_offset=0 if rows is not None else self._sample_offset(logp),
             vocabulary=self._vocabulary,
+            entropy=entropy,
             advantages_told=self._step.generated,
         )
+        if not self._step.micro_batches:
+            with Guard("measuring the KL gradient by the parameters"):
+                step, every = int(self.trainer.state.global_step) + 1, self._kl_gradient_every
+                self._step.tally += measure_kl_gradient(self.trainer, shown, step=step, every=every)
         self._step.micro_batches += 1
-        self._step.add(list(measure.reductions(self.trainer, batch)))
+        for what, launch in measure.pieces(self.trainer, batch):
+            with Guard(f"measuring {what}"):
+                found = launch()
+                self._step.add([found if rows is None else numbered(found, rows)])
+
+    def clipping_begins(self) -> None:
+        self._step.add(list(self._optimizer.gradients()))
 
     def gradient_measured(self, result: Any, *_: Any, **__: Any) -> None:
         if result is not None and self.ranks.rank == 0:
@@ -74,7 +105,16 @@ class Session:
 
     def generation_begins(self) -> None:
         # Told by the heartbeat only: two journalled changes of phase a step would be noise.
-        self.reporter.current_phase = Phase.ROLLOUT if self.trainer.model.training else Phase.EVAL
+        training = self.trainer.model.training
+        self.reporter.current_phase = Phase.ROLLOUT if training else Phase.EVAL
+        if training:
+            self.clock.enter(StepPhase.ROLLOUT)
+            self._logits.begin()
+
+    def rewards_begin(self) -> None:
+        self._logits.end()
+        if self.trainer.model.training:
+            self.clock.enter(StepPhase.REWARD)
 
     def rewards_calculated(
         self,
@@ -86,6 +126,7 @@ class Session:
         *_: Any,
         **__: Any,
     ) -> None:
+        self.clock.leave(StepPhase.REWARD)
         if self.trainer.model.training:
             self._generation = Generation(
                 prompts=prompts,
@@ -97,15 +138,19 @@ class Session:
     def generation_done(self, result: Any, *_: Any, **__: Any) -> None:
         """The rewards came just before; only here is it known which tokens a tool wrote."""
         generation, self._generation = self._generation, None
+        self._logits.end()
+        self.clock.leave(StepPhase.ROLLOUT)
         self.reporter.current_phase = Phase.UPDATE if self.trainer.model.training else Phase.EVAL
         if generation is None or self._reader is None:
             return
         shown = result if isinstance(result, Mapping) else {}
         step = int(self.trainer.state.global_step) + 1
-        tally, samples = self._reader.read(generation, shown, step=step, with_rewards=self.ranks.rank == 0)
-        self._step.tally += tally
+        read = self._reader.read(generation, shown, step=step, with_rewards=self.ranks.rank == 0)
+        self._step.tally += read.tally
+        self._step.add(read.on_device)
+        self._step.samples += read.samples
         self._step.generated = shown.get("advantages") is not None
-        self._step.samples += samples
+        self._numbering.learn(shown, generation.first_sample)
 
     # -- events ------------------------------------------------------------------------------------
 
@@ -115,10 +160,20 @@ class Session:
         self._vocabulary = facts.embedding_rows(self.trainer)
         self._reader = completions.reader_for(self.trainer, keep=self._texts, reward_range=self._reward_range)
         self._teller.table = self._reader.text.table
+        self._optimizer.first = ranks.rank == 0
+        self._teller.absent = self._optimizer.absent() + self._logits.absent()
+        self._logits.install(self.trainer.accelerator.unwrap_model(self.trainer.model))
         self.reporter.phase(Phase.UPDATE)
 
     def step_begins(self, learning_rate: float | None) -> None:
         self._step = Step(learning_rate=learning_rate)
+        self.clock.enter(StepPhase.UPDATE)
+
+    def optimizer_begins(self) -> None:
+        self._optimizer.step_begins(int(self.trainer.state.global_step))
+
+    def optimizer_done(self) -> None:
+        self._step.add(list(self._optimizer.step_done()))
 
     def step_ends(self, step: int) -> None:
         """Collective over ranks. On a GPU with several ranks a step is told one step later, when it is copied."""
@@ -129,6 +184,7 @@ class Session:
 
     def train_ends(self) -> None:
         self._teller.settle()
+        self._logits.remove()
         self.reporter.phase(Phase.FINISHED)
 
     def checkpoint_saved(self, step: int, folder: str) -> None:
@@ -137,7 +193,9 @@ class Session:
     # -- inside ------------------------------------------------------------------------------------
 
     def _finish(self, step: int) -> Finished:
-        done, self._step, self._logp = self._step, Step(), None
+        done, self._step, self._logp, self._entropy = self._step, Step(), None, None
+        self.clock.leave(StepPhase.UPDATE)
+        done.tally += self.clock.take() + self._optimizer.memory()
         for sample in done.samples:
             self._teller.tell_sample(step, sample)
         pending = Pending(done.on_device) if done.on_device else None
@@ -161,6 +219,8 @@ class Session:
             values["kl.coef"] = coefficient
         return values
 
-    def _sample_offset(self, rows: int) -> int:
+    def _sample_offset(self, logp: Tensor | None) -> int:
+        """Where a row cannot be known again: its place among the rows that were trained on."""
+        rows = logp.shape[0] if logp is not None else 0
         accumulation = getattr(self.trainer, "current_gradient_accumulation_steps", 1)
         return (self.ranks.rank * accumulation + self._step.micro_batches) * rows

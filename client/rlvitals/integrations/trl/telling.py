@@ -25,12 +25,13 @@ NO_NORM = "the trainer computed no gradient norm in this step"
 class Teller:
     """Lives on every rank; only rank 0's reporter is enabled. ``table`` names tokens where there is one.
 
-    ``withheld`` are metrics that do not hold for this trainer, with the reason.
+    ``withheld`` are metrics that do not hold for this trainer, ``absent`` what it cannot give, with the reasons.
     """
 
     reporter: Reporter
     ranks: Ranks
     withheld: Mapping[str, str] = field(default_factory=dict)
+    absent: Tally = field(default_factory=Tally.zero)
     table: TokenTable | None = None
     _waiting: Finished | None = None
 
@@ -96,6 +97,7 @@ class Teller:
         missing = {
             **dict.fromkeys(GENERATED, REUSED),
             measure.GRADIENT: NO_NORM,
+            **self.absent.missing,
             **found.missing,
             **self.withheld,
         }

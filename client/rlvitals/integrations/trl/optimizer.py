@@ -1,0 +1,82 @@
+"""Around the optimizer's step: gradients by parameter, what the step did to the weights, the loss scale.
+
+Nothing here talks to other ranks. Where they hold the same gradients and weights one of them looks; shards of
+gradients are looked at by each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from torch import Tensor
+
+from rlvitals.probes import updates
+from rlvitals.probes.memory import tally_memory
+from rlvitals.probes.parameters import measure_parameter_gradients
+from rlvitals.probes.reduction import Reduction
+from rlvitals.probes.tally import Tally
+
+BY_PARAMETER = ("gradient.nonfinite_parameters", "gradient.top_parameter_share")
+OF_WEIGHTS = (
+    "gradient.update_ratio",
+    "gradient.unchanged_share",
+    "gradient.skipped_steps",
+    "numerics.nonfinite_weights",
+)
+SCALE = ("gradient.loss_scale",)
+DEEPSPEED = "not measured: DeepSpeed's engine keeps gradients, weights and loss scale to itself"
+
+
+class OptimizerWatch:
+    """One trainer's. ``first`` says whether this rank speaks for what all ranks hold alike."""
+
+    def __init__(self, trainer: Any) -> None:
+        self._trainer = trainer
+        self._before: updates.Sample | None = None
+        self.first = True
+
+    @property
+    def refused(self) -> str:
+        """Why gradients and weights cannot be looked at; "" where they can."""
+        return DEEPSPEED if getattr(self._trainer, "is_deepspeed_enabled", False) else ""
+
+    def absent(self) -> Tally:
+        """What this trainer cannot give, with the reasons."""
+        if self.refused:
+            return Tally.absent((*BY_PARAMETER, *OF_WEIGHTS, *SCALE), self.refused)
+        return Tally.absent(SCALE, updates.NO_SCALER) if self._scale() is None else Tally.zero()
+
+    def gradients(self) -> Iterator[Reduction]:
+        """Before clipping, which would leave nothing finite beside a NaN."""
+        sharded = getattr(self._trainer, "is_fsdp_enabled", False)
+        if not self.refused and (self.first or sharded):
+            yield measure_parameter_gradients(self._parameters())
+
+    def step_begins(self, step: int) -> None:
+        """Keeps copies of a few weights, ours alone, until `step_done`."""
+        if self.first and not self.refused:
+            self._before = updates.sample_weights(self._parameters(), seed=step)
+
+    def step_done(self) -> Iterator[Reduction]:
+        before, self._before = self._before, None
+        if before is None:
+            return
+        yield updates.measure_update(before, self._parameters())
+        scale = self._scale()
+        if scale is not None:
+            skipped = float(bool(self._trainer.accelerator.optimizer_step_was_skipped))
+            yield updates.measure_scaler(scale, found_inf=skipped)
+
+    def memory(self) -> Tally:
+        """Of this rank's device, by its allocator's books."""
+        return tally_memory(self._trainer.accelerator.device)
+
+    def _parameters(self) -> Iterator[tuple[str, Tensor]]:
+        named: Iterator[tuple[str, Tensor]] = self._trainer.model.named_parameters()
+        return named
+
+    def _scale(self) -> Tensor | None:
+        # the tensor itself: asking the scaler for the number would wait for the device
+        scale: Tensor | None = getattr(getattr(self._trainer.accelerator, "scaler", None), "_scale", None)
+        return scale
