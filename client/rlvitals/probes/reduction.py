@@ -15,7 +15,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rlvitals.contract.report import Extreme
 from rlvitals.probes.arrays import Floats
 from rlvitals.probes.id_sums import IdSums
 from rlvitals.probes.tally import Tally
@@ -114,14 +113,16 @@ def moved(tensor: Tensor, device: torch.device) -> Tensor:
 def row_blocks(tensor: Tensor) -> list[slice]:
     """How to cut the rows of (B, T): into cache-sized blocks, and on a GPU into few of them.
 
-    A block's intermediate doubles are what a probe needs beside its inputs; each block is launched apart.
+    A block's intermediate doubles are what a probe needs beside its inputs, so halves are cut twice as often; each
+    block is launched apart.
     """
     rows, width = tensor.shape
     if not width:
         return []
-    step = max(1, CHUNK // width)
+    halves = 2 if tensor.element_size() < 4 else 1
+    step = max(1, CHUNK // halves // width)
     if not on_host(tensor):
-        step = max(step, -(-rows // BLOCKS_ON_DEVICE))
+        step = max(step, -(-rows // (BLOCKS_ON_DEVICE * halves)))
     return [slice(start, min(start + step, rows)) for start in range(0, rows, step)]
 
 
@@ -178,26 +179,6 @@ def _from_top(part: Floats) -> IdSums:
     return IdSums(ids=sums.ids, amounts=sums.amounts, rest=float(part[0]), slack=float(part[1]))
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Finds a flat index again: which sample, which position."""
-
-    width: int
-    sample_offset: int
-
-    def extreme(self, candidates: Floats) -> Extreme:
-        """The largest of ``candidates``, rows of (quantity, flat index, token id or -1), the first of equals."""
-        quantity, index, token = candidates[int(candidates[:, 0].argmax())].tolist()
-        row, position = divmod(int(index), max(self.width, 1))
-        return Extreme(
-            value=quantity,
-            token_id=int(token) if token >= 0 else None,
-            position=position,
-            sample=row + self.sample_offset,
-            masked=False,
-        )
-
-
 class Workspace:
     """Buffers that are used again for each block: fresh ones of this size cost more than the arithmetic."""
 
@@ -210,45 +191,12 @@ class Workspace:
         return [buffer[: block.stop - block.start] for buffer in self._buffers]
 
 
-def difference_into(out: Tensor, minuend: Tensor, subtrahend: Tensor, mask: Tensor) -> Tensor:
-    """``out`` = minuend - subtrahend in double precision, 0 where a token does not count; returns which do not.
-
-    A token counts where the mask is not 0 and both log-probs are finite.
-    """
-    unused = mask == 0
-    out.copy_(minuend).sub_(subtrahend).masked_fill_(unused, 0.0)
-    # a finite sum shows that all is finite
-    if not on_host(out) or not math.isfinite(out.sum().item()):
-        unused |= ~out.isfinite()
-        out.masked_fill_(unused, 0.0)
-    return unused
-
-
 def span(values: Tensor) -> tuple[float, float]:
     """Least and greatest of a block where that costs nothing, else the widest that they could be."""
     if not on_host(values) or not values.numel():
         return -math.inf, math.inf
     least, greatest = values.aminmax()
     return least.item(), greatest.item()
-
-
-class Peaks:
-    """Finds the largest value over blocks, with its flat index and id, and looks only where it can be."""
-
-    def __init__(self, like: Tensor, ids: Tensor | None, floor: float = -math.inf) -> None:
-        self._ids, self._best, self._width = ids, floor, like.shape[1]
-        self._none = nowhere(like)
-
-    def of(self, block: slice, bound: float, values: Callable[[], Tensor]) -> Tensor:
-        """(value, flat index, id or -1) of a block none of whose ``values`` is above ``bound``."""
-        if bound <= self._best:
-            return self._none
-        found = values().view(-1)
-        if on_host(found):
-            self._best = bound
-        index = found.argmax()
-        token = at(self._ids[block], index) if self._ids is not None else torch.full_like(index, -1)
-        return stack([at(found, index), index + block.start * self._width, token])
 
 
 def nowhere(like: Tensor) -> Tensor:
@@ -261,6 +209,8 @@ def nowhere(like: Tensor) -> Tensor:
 
 def stack(values: Sequence[Tensor]) -> Tensor:
     """0-dimensional tensors of any dtype as one row of doubles."""
+    if on_host(values[0]):
+        return torch.tensor([value.item() for value in values], dtype=torch.float64)
     return torch.stack([value.double() for value in values])
 
 
