@@ -101,8 +101,12 @@ def _suspects(pairs: Pairs, flat: Codes) -> Whole:
     return found
 
 
+def steps_at(maps: Maps, codes: Codes, at: Whole) -> Whole:
+    """map * STRIDE + state at the places ``at`` of flat map numbers, by the three tokens before each."""
+    return _steps(maps, np.concatenate([np.full(LOOK_BACK, RESET_MAP, np.uint16), codes]), at + LOOK_BACK)
+
+
 def _steps(maps: Maps, flat: Codes, at: Whole) -> Whole:
-    """map * STRIDE + state at the places ``at``, by the three tokens before each."""
     step = flat[at - LOOK_BACK].astype(np.int64) * STRIDE
     for back in range(LOOK_BACK - 1, -1, -1):
         step = flat[at - back].astype(np.int64) * STRIDE + maps.after[step]
