@@ -13,7 +13,18 @@ from fastapi.responses import Response
 
 from rlvitals_monitor import auth, collector, openapi
 from rlvitals_monitor.alerts.settings import RuleSettings
-from rlvitals_monitor.api import alerts, channels, commands, health, login, problems, rules, runs, series
+from rlvitals_monitor.api import (
+    alerts,
+    channels,
+    commands,
+    health,
+    incidents,
+    login,
+    problems,
+    rules,
+    runs,
+    series,
+)
 from rlvitals_monitor.api.deps import utc_now
 from rlvitals_monitor.auth import BrowserGuard, Sessions
 from rlvitals_monitor.control.settings import ControlSettings
@@ -60,7 +71,7 @@ def create_app(settings: Settings, *, with_worker: bool = True) -> FastAPI:
     problems.install(app)
     openapi.install(app)
     hide_tokens()
-    for part in (collector, runs, series, alerts, rules, commands, channels, health, login):
+    for part in (collector, runs, series, alerts, incidents, rules, commands, channels, health, login):
         app.include_router(part.router)
     app.add_route(f"{API}/{{rest:path}}", _nothing_here, methods=_METHODS, include_in_schema=False)
     return app

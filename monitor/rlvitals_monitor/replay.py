@@ -18,6 +18,7 @@ from rlvitals_monitor.alerts.replay import Episode, Step, episodes
 from rlvitals_monitor.alerts.settings import RuleSettings
 from rlvitals_monitor.alerts.short import SHORT, shorten
 from rlvitals_monitor.diagnosis.diagnose import Incident, diagnose, one_of_each
+from rlvitals_monitor.diagnosis.fired import Fired
 from rlvitals_monitor.diagnosis.table import load_table
 from rlvitals_monitor.importers.past_run import PastRun, read_past_run
 from rlvitals_monitor.rules.document import RuleFileError
@@ -103,9 +104,23 @@ def replay_log(past: PastRun, rules: Sequence[Rule], config: dict[str, object] |
     return Replay(
         past=past,
         episodes=tuple(found),
-        incidents=tuple(one_of_each(diagnose(found))),
+        incidents=tuple(one_of_each(diagnose(map(fired_of, found)))),
         dormant=dormant,
         curves={name: curves.draw(name) for name in sorted(named) if name},
+    )
+
+
+def fired_of(episode: Episode) -> Fired:
+    """An episode as diagnosis takes it."""
+    evaluation = episode.judgement.evaluation
+    return Fired(
+        alert=episode.alert,
+        severity=episode.severity,
+        fired=episode.fired,
+        resolved=episode.resolved,
+        metric=evaluation.metric,
+        value=evaluation.value,
+        threshold=evaluation.threshold,
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from rlvitals.contract.alert import Severity
-from rlvitals_monitor.alerts.replay import Episode
+from rlvitals_monitor.diagnosis.fired import Fired
 from rlvitals_monitor.diagnosis.table import Cause, Table, load_table
 
 BEFORE_STEPS = 25
@@ -29,22 +29,23 @@ class Incident:
     alerts: tuple[str, ...]
     change: tuple[tuple[str, str], ...] = ()
     isnt: str = ""
+    is_open: bool = True
 
 
-def diagnose(episodes: Iterable[Episode], table: Table | None = None) -> list[Incident]:
+def diagnose(fired: Iterable[Fired], table: Table | None = None) -> list[Incident]:
     """Incidents by onset. Information never makes an incident, but it may be a symptom of one."""
     known = table or load_table()
-    left = sorted(episodes, key=lambda e: (e.fired, e.alert))
+    left = sorted(fired, key=lambda e: (e.fired, e.alert))
     found: list[Incident] = []
     for cause in known.causes:
         while led := _led(cause, left):
             taken = [*led, *_explained(cause, led, left)]
-            left = [episode for episode in left if episode not in taken]
+            left = [one for one in left if one not in taken]
             found.append(_incident(cause, sorted(taken, key=lambda e: (e.fired, e.alert)), led))
     return sorted(found, key=lambda incident: (incident.onset_step, -incident.severity.rank))
 
 
-def _led(cause: Cause, left: Sequence[Episode]) -> list[Episode]:
+def _led(cause: Cause, left: Sequence[Fired]) -> list[Fired]:
     """The first alert that establishes the cause, with its kin of the same time."""
     leads = [e for e in left if _is(e, cause.leads) and e.severity is not Severity.INFO]
     if not leads:
@@ -55,20 +56,20 @@ def _led(cause: Cause, left: Sequence[Episode]) -> list[Episode]:
     return near
 
 
-def _explained(cause: Cause, led: Sequence[Episode], left: Sequence[Episode]) -> list[Episode]:
+def _explained(cause: Cause, led: Sequence[Fired], left: Sequence[Fired]) -> list[Fired]:
     return [e for e in left if e not in led and _is(e, cause.explains) and any(_near(lead, e) for lead in led)]
 
 
-def _near(lead: Episode, other: Episode) -> bool:
+def _near(lead: Fired, other: Fired) -> bool:
     until = lead.resolved if lead.resolved is not None else other.fired
     return lead.fired - BEFORE_STEPS <= other.fired <= until + AFTER_STEPS
 
 
-def _is(episode: Episode, names: Sequence[str]) -> bool:
-    return episode.alert in names or f"{episode.alert}/{episode.severity.value}" in names
+def _is(one: Fired, names: Sequence[str]) -> bool:
+    return one.alert in names or f"{one.alert}/{one.severity.value}" in names
 
 
-def _incident(cause: Cause, taken: Sequence[Episode], led: Sequence[Episode]) -> Incident:
+def _incident(cause: Cause, taken: Sequence[Fired], led: Sequence[Fired]) -> Incident:
     strongest = max(taken, key=lambda e: e.severity.rank)
     return Incident(
         cause=cause.cause,
@@ -77,19 +78,12 @@ def _incident(cause: Cause, taken: Sequence[Episode], led: Sequence[Episode]) ->
         headline=cause.headline,
         confidence=cause.confidence,
         advice=cause.advice,
-        evidence=tuple(map(_evidence, led)),
+        evidence=tuple(one.evidence for one in led),
         alerts=tuple(dict.fromkeys(e.alert for e in taken)),
         change=tuple(cause.change.items()),
         isnt=cause.isnt,
+        is_open=any(one.resolved is None for one in taken),
     )
-
-
-def _evidence(episode: Episode) -> str:
-    evaluation = episode.judgement.evaluation
-    if evaluation.value is None:
-        return f"{episode.alert} from step {episode.fired}"
-    limit = "" if evaluation.threshold is None else f" against {evaluation.threshold:.4g}"
-    return f"{episode.alert} from step {episode.fired}: {evaluation.metric} = {evaluation.value:.4g}{limit}"
 
 
 def one_of_each(incidents: Iterable[Incident]) -> list[Incident]:
@@ -102,5 +96,7 @@ def one_of_each(incidents: Iterable[Incident]) -> list[Incident]:
         else:
             strongest = max(first.severity, incident.severity, key=lambda severity: severity.rank)
             alerts = tuple(dict.fromkeys([*first.alerts, *incident.alerts]))
-            found[incident.cause] = replace(first, severity=strongest, alerts=alerts)
+            found[incident.cause] = replace(
+                first, severity=strongest, alerts=alerts, is_open=first.is_open or incident.is_open
+            )
     return list(found.values())

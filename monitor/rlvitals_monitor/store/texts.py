@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, Select, insert, select
 
-from rlvitals.contract.report import Event, Refusal, Text
+from rlvitals.contract.report import Event, EventKind, Refusal, Text
 from rlvitals.contract.view import EventView, TextView
 from rlvitals.contract.wire import STEP_MAX
 from rlvitals_monitor.store import names
@@ -65,9 +65,12 @@ def read_texts(connection: Connection, run: str, *, step: int | None, limit: int
     return [_text_view(row) for row in rows]
 
 
-def read_events(connection: Connection, run: str, *, limit: int) -> list[EventView]:
-    """The newest events of all attempts, newest first."""
-    rows = connection.execute(_of_run(events, run).order_by(events.c.number.desc()).limit(limit))
+def read_events(connection: Connection, run: str, *, limit: int, kind: EventKind | None = None) -> list[EventView]:
+    """The newest events of all attempts, newest first; ``kind``: only these."""
+    query = _of_run(events, run)
+    if kind is not None:
+        query = query.where(events.c.kind == kind.value)
+    rows = connection.execute(query.order_by(events.c.number.desc()).limit(limit))
     return [
         EventView(
             attempt=row.attempt_id, at=from_micros(row.time), kind=row.kind, step=row.step, payload=row.payload

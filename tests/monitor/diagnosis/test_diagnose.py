@@ -5,22 +5,24 @@ from __future__ import annotations
 import pytest
 
 from rlvitals.contract.alert import Severity
-from rlvitals_monitor.alerts.replay import Episode, episodes, replay
+from rlvitals_monitor.alerts.replay import episodes, replay
 from rlvitals_monitor.alerts.scenario import read_scenarios
 from rlvitals_monitor.diagnosis.diagnose import Incident, diagnose, one_of_each
+from rlvitals_monitor.diagnosis.fired import Fired
 from rlvitals_monitor.diagnosis.table import Table, load_table, read_table
+from rlvitals_monitor.replay import fired_of
 from rlvitals_monitor.rules.loader import load_rules
 
 
-def fired(**series: str) -> list[Episode]:
+def fired(**series: str) -> list[Fired]:
     """What the catalogue makes of series in the scenarios' notation; ``__`` in a name is a dot."""
     lines = [f"      {name.replace('__', '.')}: {text}" for name, text in series.items()]
     text = "\n".join(["scenarios:", "  - name: x", "    series:", *lines, "    alerts: []"])
     (scenario,) = read_scenarios(text, "x")
-    return episodes(replay(load_rules(), scenario.steps, {}))
+    return [fired_of(episode) for episode in episodes(replay(load_rules(), scenario.steps, {}))]
 
 
-def only(found: list[Episode]) -> Incident:
+def only(found: list[Fired]) -> Incident:
     (incident,) = diagnose(found)
     return incident
 

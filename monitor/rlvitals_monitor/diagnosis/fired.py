@@ -1,0 +1,43 @@
+"""What diagnosis wants to know of an alert, from a replay or from the store."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rlvitals.contract.alert import Alert, Severity
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fired:
+    """One alert from firing to its end; ``resolved`` is None while it is open."""
+
+    alert: str
+    severity: Severity
+    fired: int
+    resolved: int | None = None
+    metric: str = ""
+    value: float | None = None
+    threshold: float | None = None
+
+    @classmethod
+    def of(cls, alert: Alert) -> Fired | None:
+        """None for an alert that was pending and never fired."""
+        if alert.fired_step is None:
+            return None
+        return cls(
+            alert=alert.rule,
+            severity=alert.severity,
+            fired=alert.fired_step,
+            resolved=alert.resolved_step,
+            metric=alert.metric,
+            value=alert.value,
+            threshold=alert.threshold,
+        )
+
+    @property
+    def evidence(self) -> str:
+        """In words: which number, from which step."""
+        if self.value is None:
+            return f"{self.alert} from step {self.fired}"
+        limit = "" if self.threshold is None else f" against {self.threshold:.4g}"
+        return f"{self.alert} from step {self.fired}: {self.metric} = {self.value:.4g}{limit}"

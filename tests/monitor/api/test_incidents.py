@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+
+from rlvitals.contract.report import Event, EventKind, RunInfo
+from rlvitals_monitor.store.ingest import store_batch
+from rlvitals_monitor.worker import Worker
+from tests.monitor.batches import NOW, NOW_S, batch, step
+
+ROWS = [{"gradient.norm": 0.5, "length.truncation_rate": 0.1}] * 9 + [
+    {"gradient.norm": math.nan, "length.truncation_rate": 1.0}
+] * 3
+
+
+@pytest.fixture
+def sick(app: FastAPI, client: TestClient) -> None:
+    """A run that breaks at step 10, with checkpoints at 4, 8 and 12, on four devices."""
+    steps = [step(n, n, row) for n, row in enumerate(ROWS, 1)]
+    saved = [
+        Event(seq=20 + at, time_s=NOW_S + at, kind=EventKind.CHECKPOINT, step=at, payload={"folder": f"out/{at}"})
+        for at in (4, 8, 12)
+    ]
+    info = RunInfo(id="r1", config={"world_size": 4})
+    with app.state.store.begin() as connection:
+        store_batch(connection, batch(*steps, info=info, events=tuple(saved)), NOW)
+    Worker(app.state.store).tick(NOW)
+
+
+@pytest.mark.usefixtures("sick")
+def test_a_run_s_alerts_are_told_as_one_cause_with_the_way_back(client: TestClient) -> None:
+    (incident,) = client.get("/api/v1/runs/r1/incidents").json()
+    assert (incident["cause"], incident["severity"], incident["onset_step"]) == ("nan_inf", "critical", 10)
+    assert set(incident["alerts"]) >= {"nonfinite", "truncation"}
+    assert (incident["healthy_checkpoint"], incident["healthy_checkpoint_path"]) == (8, "out/8")
+    assert incident["is_open"]
+    assert incident["advice"]
+    assert incident["gpu_hours"] is not None
+
+
+def test_a_healthy_run_has_none_and_a_run_that_is_not_there_is_not_found(app: FastAPI, client: TestClient) -> None:
+    with app.state.store.begin() as connection:
+        store_batch(connection, batch(step(1, 1, ROWS[0])), NOW)
+    assert client.get("/api/v1/runs/r1/incidents").json() == []
+    assert client.get("/api/v1/runs/r9/incidents").status_code == 404
+
+
+@pytest.mark.usefixtures("sick")
+def test_incidents_are_for_people_who_signed_in(stranger: TestClient) -> None:
+    assert stranger.get("/api/v1/runs/r1/incidents").status_code == 401
