@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from rlvitals.contract.report import Extreme
-from rlvitals.probes.arguments import ProbeArgumentError, ShapeError
+from rlvitals.probes.arguments import ShapeError
 from rlvitals.probes.arrays import Flags, Whole, flags, whole
 from rlvitals.probes.sketch import Sketch
 from rlvitals.probes.tally import Tally
@@ -21,10 +21,13 @@ NO_CAP = "no length limit is known: truncation cannot be told from a stop"
 NO_STOP_IDS = "no stop ids are known"
 SUGGESTED = ("length.suggested_cap", "length.suggested_cap_confidence")
 
-# what engines say of an answer's end; anything else (abort, cancelled, error) is none of these
-_CUT = frozenset({"length", "max_tokens", "truncated"})
-_ENDED = frozenset({"stop", "eos", "eos_token", "stop_str"})
-_TOOL = frozenset({"tool_calls", "tool_call", "function_call"})
+# what engines and trainers say of an answer's end; a word that is not here leaves it to the rule
+_WORDS = {
+    **dict.fromkeys(("stop", "eos", "eos_token", "end_id", "stop_str", "stop_sequence", "completed"), 1),
+    **dict.fromkeys(("length", "max_tokens", "max_length", "truncated"), 2),
+    **dict.fromkeys(("tool_calls", "tool_call", "function_call"), 3),
+    **dict.fromkeys(("abort", "aborted", "cancelled", "error", "failed", "timeout", "content_filter"), 4),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +46,7 @@ def tally_lengths(
     cap: Any,
     *,
     truncated: Any = None,
-    finish_reasons: Sequence[str | None] | None = None,
+    finish_reasons: Sequence[Any] | None = None,
     total_lengths: Any = None,
     sample_offset: int = 0,
 ) -> Tally:
@@ -51,16 +54,16 @@ def tally_lengths(
 
     ``lengths`` (B,) tokens that the policy chose, stop id included; ``last_ids`` (B,) the last of them (any value
     where the length is 0); ``stop_ids`` *all* ids that end a completion (see `stop_ids_of`); ``cap`` the limit in
-    tokens, one number or (B,) where the context leaves less room for some, None where unknown. ``total_lengths``
+    tokens, one or (B,) where the context leaves less room for some, None where unknown. ``total_lengths``
     (B,) is what counts against the cap where tools wrote a part. The engine's own word wins where it is given:
-    ``finish_reasons`` (B,) row by row (None leaves it to the rule), or ``truncated`` (B,) for all.
+    ``finish_reasons`` (B,) row by row (None or an unknown word goes by the rule), or ``truncated`` (B,) for all.
     ``sample_offset`` is added to the row to give the sample's number in the step.
     """
     size, last = whole(lengths, "lengths").ravel(), whole(last_ids, "last_ids").ravel()
     if size.shape != last.shape:
         raise ShapeError("lengths and last_ids", "one last id per completion", f"{last.size} of {size.size}")
-    total = size if total_lengths is None else whole(total_lengths, "total_lengths").ravel()
-    limit = None if cap is None else np.broadcast_to(whole(cap, "cap"), size.shape)
+    total = size if total_lengths is None else _per_completion("total_lengths", total_lengths, size)
+    limit = None if cap is None else _per_completion("cap", cap, size)
     ends = _ends(size, total, last, stop_ids, limit, truncated, finish_reasons)
     tally = Tally(
         counts={
@@ -74,6 +77,14 @@ def tally_lengths(
         sketches={"length.tokens": Sketch.of(size, low=_LOW, high=_HIGH, bins=_BINS)},
     )
     return tally + _how_they_ended(ends, bool(stop_ids)) + _at_cap(total, limit) + _survival(total, ends)
+
+
+def _per_completion(name: str, value: Any, size: Whole) -> Whole:
+    """One whole number for each completion, or one for all of them."""
+    numbers = whole(value, name).ravel()
+    if numbers.size not in (1, size.size):
+        raise ShapeError(name, f"one number, or one for each of {size.size} completions", str(numbers.size))
+    return np.broadcast_to(numbers, size.shape)
 
 
 def stop_ids_of(*sources: Any) -> frozenset[int]:
@@ -99,7 +110,7 @@ def _ends(
     stop_ids: Collection[int],
     limit: Whole | None,
     truncated: Any,
-    reasons: Sequence[str | None] | None,
+    reasons: Sequence[Any] | None,
 ) -> Ends:
     stopped = np.isin(last, np.fromiter(stop_ids, np.int64, len(stop_ids))) & (size > 0) if stop_ids else None
     cut = None if limit is None or stopped is None else ~stopped & (total >= limit)
@@ -111,7 +122,7 @@ def _ends(
         rest = ~cut if truncated is not None and cut is not None else None
         return Ends(stopped=stopped, truncated=cut, finished=rest if stopped is None else stopped)
     if len(reasons) != size.size:
-        raise ProbeArgumentError("finish_reasons", "one per completion", f"{len(reasons)} of {size.size}")
+        raise ShapeError("finish_reasons", "one per completion", f"{len(reasons)} of {size.size}")
     told = np.array([_kind(reason) for reason in reasons], np.int64).reshape(size.shape)
     return Ends(
         stopped=_overruled(stopped, told, told == 1),
@@ -120,12 +131,10 @@ def _ends(
     )
 
 
-def _kind(reason: str | None) -> int:
-    """0 nothing said, 1 stopped, 2 cut, 3 a tool's turn, 4 aborted."""
-    if reason is None:
-        return 0
-    word = str(getattr(reason, "value", reason)).lower()
-    return 1 if word in _ENDED else 2 if word in _CUT else 3 if word in _TOOL else 4
+def _kind(reason: Any) -> int:
+    """0 nothing said, 1 stopped, 2 cut, 3 a tool's turn, 4 aborted; of a word, an enum or ``{"type": word}``."""
+    word = reason.get("type") if isinstance(reason, Mapping) else getattr(reason, "value", reason)
+    return _WORDS.get(str(word).lower(), 0)
 
 
 def _overruled(rule: Flags | None, told: Whole, engine: Flags) -> Flags | None:

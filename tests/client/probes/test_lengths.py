@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rlvitals.probes.arguments import ShapeError
 from rlvitals.probes.length_history import LengthHistory
 from rlvitals.probes.lengths import stop_ids_of, tally_lengths
 from rlvitals.probes.tally import Tally
@@ -189,11 +192,13 @@ def test_the_suggestion_of_parts_is_that_of_the_whole() -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [{"truncated": [True]}, {"finish_reasons": ["stop"]}], ids=["truncated", "finish_reasons"]
+    ("name", "value"),
+    [("truncated", [True]), ("finish_reasons", ["stop"]), ("total_lengths", [1, 2, 3]), ("cap", [8, 8, 8])],
 )
-def test_flags_of_another_number_of_completions_are_refused(arguments: dict[str, object]) -> None:
-    with pytest.raises(ValueError, match="1 of 2"):
-        tally_lengths([1, 2], [1, 1], STOP, 8, **arguments)  # type: ignore[arg-type]
+def test_what_is_told_of_another_number_of_completions_is_refused(name: str, value: list[object]) -> None:
+    arguments: dict[str, Any] = {"cap": 8} | {name: value}
+    with pytest.raises(ShapeError, match=f"{name}: expected one"):
+        tally_lengths([1, 2], [1, 1], STOP, **arguments)
 
 
 def test_lists_arrays_and_tensors_count_the_same() -> None:
@@ -242,3 +247,29 @@ def test_a_step_that_cannot_say_how_answers_ended_is_no_history() -> None:
     history = LengthHistory()
     unknown = tally_lengths([3], [1], (), None)
     assert history.add(unknown) == unknown
+
+
+class Status(Enum):
+    TRUNCATED = "truncated"
+    COMPLETED = "completed"
+
+
+@pytest.mark.parametrize(
+    ("reason", "share"),
+    [
+        (Status.TRUNCATED, "truncation"),
+        (Status.COMPLETED, "stop"),
+        ({"type": "length", "length": 8}, "truncation"),
+        ("EOS_TOKEN", "stop"),
+        ("cancelled", "aborted"),
+        ("no such word", "aborted"),
+        ({}, "aborted"),
+    ],
+    ids=str,
+)
+def test_words_enums_and_mappings_of_engines_are_understood_and_others_left_to_the_rule(
+    reason: object, share: str
+) -> None:
+    values = tally_lengths([4], [7], STOP, 8, finish_reasons=[reason]).measured().values
+    rates = {name: values[f"length.{name}_rate"] for name in ("stop", "truncation", "aborted")}
+    assert {name for name, rate in rates.items() if rate} == {share}
