@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from rlvitals.preflight.boundaries import SAMPLES
 from rlvitals.preflight.finding import Finding, Verdict
 from rlvitals.preflight.model import ModelFacts
 from rlvitals.preflight.tokenizer_facts import TokenizerFacts
+
+_SPELT_ALIKE = {"transformers", "tokenizers"}
+_FIX = "load the {role}'s tokenizer from the same folder and revision as the actor's"
 
 
 def check_same(tokens: TokenizerFacts, others: Mapping[str, TokenizerFacts]) -> Iterator[Finding]:
@@ -15,20 +19,48 @@ def check_same(tokens: TokenizerFacts, others: Mapping[str, TokenizerFacts]) -> 
         reason = "no tokenizer of a reference, reward or rollout engine was given"
         yield Finding(check="T20", verdict=Verdict.SKIPPED, subject="Same tokenizer everywhere", evidence=reason)
         return
-    own = tokens.digests()
     for role, other in others.items():
-        theirs = other.digests()
-        parts = [part for part in own if own[part] != theirs[part]]
-        shown = ", ".join(f"{part} {own[part][:12]} and {theirs[part][:12]}" for part in parts)
-        vocabulary = own["vocabulary"][:12]
-        yield Finding(
-            check="T20",
-            verdict=Verdict.FATAL if parts else Verdict.OK,
-            subject=f"{role}: another tokenizer" if parts else f"{role}: the same tokenizer",
-            evidence=f"SHA-256 of {shown} differ{_first(tokens, other)}" if parts else f"SHA-256 {vocabulary}",
-            fix=f"load the {role}'s tokenizer from the same folder and revision as the actor's" if parts else "",
-            where=other.name if parts else "",
-        )
+        alike = {tokens.library, other.library} <= _SPELT_ALIKE or tokens.library == other.library
+        yield _by_digest(role, tokens, other) if alike else _by_ids(role, tokens, other)
+
+
+def _by_digest(role: str, tokens: TokenizerFacts, other: TokenizerFacts) -> Finding:
+    own, theirs = tokens.digests(), other.digests()
+    if "tokenizers" in (tokens.library, other.library):  # it has no template
+        own.pop("chat template")
+    parts = [part for part in own if own[part] != theirs[part]]
+    shown = ", ".join(f"{part} {own[part][:12]} and {theirs[part][:12]}" for part in parts)
+    return Finding(
+        check="T20",
+        verdict=Verdict.FATAL if parts else Verdict.OK,
+        subject=f"{role}: another tokenizer" if parts else f"{role}: the same tokenizer",
+        evidence=f"SHA-256 of {shown} differ{_first(tokens, other)}"
+        if parts
+        else "SHA-256 of " + ", ".join(f"{part} {digest[:12]}" for part, digest in own.items()),
+        fix=_FIX.format(role=role) if parts else "",
+        where=other.name if parts else "",
+    )
+
+
+def _by_ids(role: str, tokens: TokenizerFacts, other: TokenizerFacts) -> Finding:
+    """Libraries that spell vocabularies differently: sampled texts must have the same ids."""
+    for text in SAMPLES:
+        here, there = tokens.encode(text), other.encode(text)
+        if here != there:
+            return Finding(
+                check="T20",
+                verdict=Verdict.FATAL,
+                subject=f"{role}: another tokenizer",
+                evidence=f"{text!a} is {here} here and {there} in {other.library}",
+                fix=_FIX.format(role=role),
+                where=other.name,
+            )
+    return Finding(
+        check="T20",
+        verdict=Verdict.INFO,
+        subject=f"{role}: the same ids",
+        evidence=f"{other.library} spells its vocabulary in its own way: {len(SAMPLES)} texts were compared",
+    )
 
 
 def _first(tokens: TokenizerFacts, other: TokenizerFacts) -> str:

@@ -10,6 +10,9 @@ from typing import Any
 
 from rlvitals.preflight.header import find_rows
 
+ROWS_MAX = 1 << 24
+"""No vocabulary comes near; what says more is damaged."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelFacts:
@@ -42,7 +45,14 @@ class GenerationFacts:
 def read_model(given: Any) -> ModelFacts:
     """Reads a live model, a config (object or mapping), a folder, a ``.safetensors`` or ``config.json`` file, or
     the number of rows itself. Raises TypeError for anything else, OSError or ValueError for an unreadable file."""
-    if isinstance(given, int):
+    facts = _read(given)
+    if facts.rows is not None and not 0 < facts.rows <= ROWS_MAX:
+        raise ValueError(f"{facts.rows:,} embedding rows ({facts.rows_from}): expected 1 to {ROWS_MAX:,}")
+    return facts
+
+
+def _read(given: Any) -> ModelFacts:
+    if _one(given) is not None:
         return ModelFacts(name="rows", rows=given, rows_from="the number of rows given")
     if isinstance(given, str | Path):
         return _of_path(Path(given))
@@ -70,10 +80,13 @@ def read_generation(given: Any, name: str = "generation config") -> GenerationFa
 
 
 def ids_of(value: Any) -> tuple[int, ...] | None:
-    """``eos_token_id`` is an id, a list of ids, or None."""
+    """``eos_token_id`` is an id, a list of ids, or None. Raises ValueError for anything else, NaN included."""
     if value is None:
         return None
-    return (value,) if isinstance(value, int) else tuple(int(one) for one in value)
+    ids = tuple(value) if isinstance(value, list | tuple) else (value,)
+    if any(_one(one) is None for one in ids):
+        raise ValueError(f"expected an id or a list of ids, got {value!r}")
+    return ids
 
 
 def _of_live(model: Any) -> ModelFacts:
@@ -135,7 +148,7 @@ def _mapping(given: Any) -> Mapping[str, Any]:
 
 
 def _one(value: Any) -> int | None:
-    return value if isinstance(value, int) else None
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def _json(path: Path) -> Mapping[str, Any]:

@@ -22,6 +22,7 @@ def of_tiktoken(encoding: Any, name: str) -> TokenizerFacts:
 
     return TokenizerFacts(
         name=name,
+        library="tiktoken",
         source=encoding,
         tokens=tokens,
         added=special,
@@ -53,6 +54,7 @@ def of_mistral(given: Any, name: str) -> TokenizerFacts:
 
     return TokenizerFacts(
         name=name,
+        library="mistral-common",
         source=tokenizer,
         tokens={i: str(tokenizer.id_to_piece(i)) for i in ids},
         special=special,
@@ -78,6 +80,7 @@ def of_sentencepiece(model: Any, name: str) -> TokenizerFacts:
 
     return TokenizerFacts(
         name=name,
+        library="sentencepiece",
         source=model,
         tokens={i: str(model.id_to_piece(i)) for i in ids},
         special=frozenset(special),

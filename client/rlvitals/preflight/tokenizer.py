@@ -49,7 +49,7 @@ def _load(path: Path) -> Any:
     from transformers import AutoTokenizer
 
     folder = path.parent if path.is_file() else path
-    return AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
+    return AutoTokenizer.from_pretrained(str(folder), local_files_only=True, trust_remote_code=False)
 
 
 def _of_hugging_face(tokenizer: Any, name: str) -> TokenizerFacts:
@@ -62,6 +62,7 @@ def _of_hugging_face(tokenizer: Any, name: str) -> TokenizerFacts:
 
     return TokenizerFacts(
         name=name,
+        library="transformers",
         source=tokenizer,
         tokens={i: text for text, i in tokenizer.get_vocab().items()},
         added={i: token.content for i, token in added.items()},
@@ -98,6 +99,7 @@ def _of_tokenizers(tokenizer: Any, name: str) -> TokenizerFacts:
 
     return TokenizerFacts(
         name=name,
+        library="tokenizers",
         source=tokenizer,
         tokens={i: text for text, i in tokenizer.get_vocab(with_added_tokens=True).items()},
         added={i: token.content for i, token in added.items()},

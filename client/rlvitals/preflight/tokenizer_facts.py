@@ -18,12 +18,14 @@ Decode = Callable[[Sequence[int]], str]
 class TokenizerFacts:
     """``tokens`` maps each id to its entry of the vocabulary, ``added`` those from outside it to their text.
 
-    ``base`` is the base vocabulary's own entry of an id that an added token uses too. ``encode_all`` adds no
-    special tokens and ``encode_whole`` does as the tokenizer is set up; ``decode`` keeps special tokens and leaves
-    spaces alone, ``decode_default`` cleans up as configured.
+    ``library`` spells the entries: transformers and tokenizers alike, the others each in its own way. ``base`` is
+    the base vocabulary's own entry of an id that an added token uses too. ``encode_all`` adds no special tokens,
+    ``encode_whole`` does as the tokenizer is set up; ``decode`` keeps special tokens and leaves spaces alone,
+    ``decode_default`` cleans up as configured.
     """
 
     name: str
+    library: str
     source: Any = field(repr=False)
     tokens: Mapping[int, str] = field(repr=False)
     added: Mapping[int, str] = field(default_factory=dict, repr=False)
@@ -63,7 +65,7 @@ class TokenizerFacts:
             return f"{token_id} (no token)"
         text = self.decode([token_id])
         whole = text and "\ufffd" not in text
-        return f"{token_id} {text!r}" if whole else f"{token_id} {self.tokens[token_id]}"
+        return f"{token_id} {text!r}" if whole else f"{token_id} {repr(self.tokens[token_id])[1:-1]}"
 
     def digests(self) -> dict[str, str]:
         """SHA-256 of the vocabulary, of the added tokens with their flags, and of the chat template."""

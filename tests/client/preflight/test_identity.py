@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rlvitals.preflight.finding import Verdict
 from rlvitals.preflight.identity import check_padding_side, check_same
 from rlvitals.preflight.model import ModelFacts
-from tests.client.preflight.chatml import LLAMA_TEMPLATE, MARKERS, facts, only, verdicts
+from rlvitals.preflight.tokenizer import read_tokenizer
+from tests.client.preflight.chatml import LLAMA_TEMPLATE, MARKERS, core, facts, only, verdicts
 
 
 def test_t20_equal_files_read_twice_are_the_same() -> None:
@@ -43,3 +46,18 @@ def test_t21_right_is_wrong_unless_the_trainer_pads_itself() -> None:
 def test_t21_an_encoder_decoder_model_pads_as_it_likes() -> None:
     model = ModelFacts(name="t5", rows=300, encoder_decoder=True)
     assert verdicts(check_padding_side(facts(padding_side="right"), model)) == [Verdict.SKIPPED]
+
+
+def test_t20_the_same_file_without_a_template_is_the_same_vocabulary() -> None:
+    assert verdicts(check_same(facts(), {"rollout": read_tokenizer(core())})) == [Verdict.OK]
+
+
+def test_t20_other_libraries_are_compared_by_ids(encoding: Any, qwen_tokenizer: Any) -> None:
+    native = read_tokenizer(encoding)
+    apart = only(check_same(facts(), {"rollout": native}))
+    assert apart.verdict is Verdict.FATAL
+    assert "in tiktoken" in apart.evidence
+    # Qwen's own tokenizer of Hugging Face normalises to NFC before, its tiktoken one does not
+    told = only(check_same(read_tokenizer(qwen_tokenizer), {"rollout": native}))
+    assert told.verdict is Verdict.FATAL
+    assert "u0301" in told.evidence

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +66,26 @@ def test_a_number_is_the_rows() -> None:
     assert read_model(151_936).rows == 151_936
 
 
-@pytest.mark.parametrize("given", [object(), 1.5])
+@pytest.mark.parametrize("rows", [0, -1, 1 << 40])
+def test_rows_that_no_embedding_has_are_refused(rows: int) -> None:
+    with pytest.raises(ValueError, match="embedding rows"):
+        read_model(rows)
+
+
+@pytest.mark.parametrize("text", ["NaN", "Infinity", "-Infinity", "null", "true", "1.5"])
+def test_a_vocab_size_that_is_no_number_of_rows_is_missing_and_an_eos_refused(text: str, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(f'{{"vocab_size": {text}}}')
+    with pytest.raises(ValueError, match="neither a config"):
+        read_model(tmp_path)
+    (tmp_path / "generation_config.json").write_text(f'{{"eos_token_id": {text}}}')
+    if text == "null":
+        assert read_generation(tmp_path).eos is None
+    else:
+        with pytest.raises(ValueError, match="expected an id or a list of ids"):
+            read_generation(tmp_path)
+
+
+@pytest.mark.parametrize("given", [object(), 1.5, True, math.nan, math.inf, -math.inf, None])
 def test_anything_else_is_refused_by_type(given: Any) -> None:
     with pytest.raises(TypeError, match="expected a model"):
         read_model(given)
