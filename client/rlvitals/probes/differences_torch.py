@@ -20,13 +20,15 @@ class Block:
 
     A token counts where the mask is not 0 and both log-probs are finite: there ``counted`` is 1, elsewhere it and
     ``difference`` are 0. ``low`` and ``high`` enclose all differences; ``peaks`` are (value, flat index, id or -1)
-    of the largest difference and of the largest with its sign turned. ``scratch`` is the user's.
+    of the largest difference and of the largest with its sign turned; ``total`` is the sum of the differences.
+    ``scratch`` is the user's.
     """
 
     rows: slice
     difference: Tensor
     counted: Tensor
     scratch: Tensor
+    total: Tensor
     low: float
     high: float
     peaks: tuple[Tensor, Tensor]
@@ -41,13 +43,13 @@ def differences(minuend: Tensor, subtrahend: Tensor, mask: Tensor, ids: Tensor |
     space, most, least = Workspace(minuend, *[torch.float64] * 3), _Peaks(minuend, ids), _Peaks(minuend, ids)
     for rows in row_blocks(minuend):
         difference, counted, scratch = space.of(rows)
-        _difference_into(difference, counted, minuend[rows], subtrahend[rows], mask[rows])
+        total = _difference_into(difference, counted, minuend[rows], subtrahend[rows], mask[rows])
         low, high = span(difference)
         peaks = (
             most.of(rows, high, partial(_signed, difference, 1.0, counted, scratch)),
             least.of(rows, -low, partial(_signed, difference, -1.0, counted, scratch)),
         )
-        yield Block(rows, difference, counted, scratch, low, high, peaks)
+        yield Block(rows, difference, counted, scratch, total, low, high, peaks)
 
 
 def by_rows(values: Tensor, rows: slice) -> Tensor:
@@ -55,17 +57,20 @@ def by_rows(values: Tensor, rows: slice) -> Tensor:
     return values[rows] if values.shape[0] > 1 else values
 
 
-def _difference_into(out: Tensor, counted: Tensor, minuend: Tensor, subtrahend: Tensor, mask: Tensor) -> None:
+def _difference_into(out: Tensor, counted: Tensor, minuend: Tensor, subtrahend: Tensor, mask: Tensor) -> Tensor:
+    """Fills both and returns the sum of ``out``."""
     used = mask.bool()
     counted.copy_(used)
     out.copy_(minuend).sub_(subtrahend)
-    # a finite sum shows that all is finite, padding too; then a product is faster than a selection
-    if reduction.on_host(out) and math.isfinite(out.sum().item()):
-        out.mul_(counted)
-        return
+    # a product is faster than a selection, and a finite sum shows that all was finite, padding too
+    if reduction.on_host(out):
+        total = out.mul_(counted).sum()
+        if math.isfinite(total.item()):
+            return total
+        out.copy_(minuend).sub_(subtrahend)
     used = used & out.isfinite()
     counted.copy_(used)
-    out.masked_fill_(~used, 0.0)
+    return out.masked_fill_(~used, 0.0).sum()
 
 
 def _signed(difference: Tensor, sign: float, counted: Tensor, out: Tensor) -> Tensor:

@@ -67,7 +67,7 @@ def _values(form: Form, block: Block, growth: Tensor, total_abs: Tensor) -> tupl
     ``growth`` is exp(d) - 1. A d of 0 adds nothing.
     """
     distance, ends = block.difference, (block.low, block.high)
-    flat, total = distance.view(-1), distance.sum()
+    flat, total = distance.view(-1), block.total
     k1, k2, full = -total, flat.dot(flat) / 2, growth.sum() - total
     none = torch.zeros_like(total)
     beyond, capped, dead, gone = none, full, None, none

@@ -69,4 +69,4 @@ def _sums(block: Block, excess: Tensor, beyond: float) -> list[Tensor]:
     far = torch.zeros_like(total)
     if max(-block.low, block.high) > beyond:
         far = (block.difference.abs() > beyond).count_nonzero()
-    return [block.tokens, total, flat.dot(flat), total - block.difference.sum(), far]
+    return [block.tokens, total, flat.dot(flat), total - block.total, far]
