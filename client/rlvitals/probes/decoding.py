@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rlvitals.probes.arguments import ShapeError, check_ids, written
-from rlvitals.probes.arrays import Flags, Whole, flags, whole
+from rlvitals.probes.arrays import Flags, Whole, whole
+from rlvitals.probes.chosen import chosen_mask
 from rlvitals.probes.decoder import Damage, Decoder, Dropped
 from rlvitals.probes.scan import LOOK_BACK, RESET_MAP, TRIVIAL_MAP, Codes, RowCounts, code_rows, scan
 from rlvitals.probes.token_classes import FRAGMENTS, TokenClass, mark
@@ -31,7 +31,8 @@ def decoded_replacements(
 
     Raises `ShapeError` and `DtypeError` for arguments of another shape or kind.
     """
-    numbers, mask = _checked(ids, chosen)
+    numbers = whole(ids, "ids")
+    mask = chosen_mask(chosen, numbers.shape)
     decoder = table.decoders[skip_special]
     if decoder.damage is Damage.SEEN:
         return _by_decoding(table, numbers, mask, skip_special)
@@ -64,24 +65,12 @@ def _to_recount(table: TokenTable, decoder: Decoder, slots: Whole, seen: RowCoun
 
 def undecodable(table: TokenTable, ids: Any, chosen: Any, *, skip_special: bool = True) -> Flags:
     """Per completion (B,): whether the tokenizer's own decode would raise instead of returning text."""
-    numbers, mask = _checked(ids, chosen)
+    numbers = whole(ids, "ids")
+    mask = chosen_mask(chosen, numbers.shape)
     bad = (numbers < 0) | (numbers >= _LARGEST)
     if table.decoders[skip_special].unassigned is Dropped.RAISES:
         bad |= _no_token(table)[table.slots(numbers)]
     return np.asarray((bad if mask is None else bad & mask).any(axis=1))
-
-
-def _checked(ids: Any, chosen: Any) -> tuple[Whole, Flags | None]:
-    if hasattr(ids, "dtype"):
-        check_ids("ids", ids)
-    numbers = whole(ids)
-    if numbers.ndim != 2:
-        raise ShapeError("ids", "(B, T)", written(numbers.shape))
-    rows, width = numbers.shape
-    mask = np.arange(width) < whole(chosen)[:, None] if np.ndim(chosen) == 1 else flags(chosen)
-    if mask.shape != numbers.shape:
-        raise ShapeError("chosen", f"lengths ({rows},) or a mask {(rows, width)}", written(np.shape(chosen)))
-    return numbers, None if mask.all() else mask
 
 
 def _no_token(table: TokenTable) -> Flags:

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rlvitals.probes.arguments import ShapeError, check_ids, written
+from rlvitals.probes.arguments import ShapeError, written
 from rlvitals.probes.arrays import Whole, whole
+from rlvitals.probes.chosen import within
 from rlvitals.probes.scan import RESET_MAP, scan, steps_at
 from rlvitals.probes.tokens import TokenTable
 from rlvitals.probes.utf8 import STRIDE, TRIVIAL, Maps, State, token_map
@@ -57,17 +58,15 @@ def count_part(table: TokenTable, ids: Any, lengths: Any, states: States) -> Par
     Over all parts the counts add up to those of `scan.scan` over whole completions. Raises `ShapeError` and
     `DtypeError` for arguments of another shape or kind.
     """
-    if hasattr(ids, "dtype"):
-        check_ids("ids", ids)
-    numbers, sizes = whole(ids), whole(lengths)
+    numbers, sizes = whole(ids, "ids"), whole(lengths, "lengths")
     if numbers.ndim != 2 or {sizes.shape, states.shape} != {numbers.shape[:1]}:
         raise ShapeError("ids, lengths, states", "(B, T), (B,), (B,)", written(numbers.shape))
     maps, first = _with_leads(table.maps)
     rows, width = numbers.shape
     codes = np.full((rows, width + 2), RESET_MAP, np.uint16)
     codes[:, 0] = first + states
-    within = np.arange(width) < sizes[:, None]
-    codes[:, 1:-1][within] = table.map_of[table.slots(numbers)][within]
+    inside = within(sizes, width)
+    codes[:, 1:-1][inside] = table.map_of[table.slots(numbers)][inside]
     found = scan(maps, codes)
     ends = np.arange(rows) * (width + 2) + sizes + 1
     last = steps_at(maps, codes.ravel(), ends) - RESET_MAP * STRIDE
