@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import subprocess
 import sys
@@ -186,3 +187,13 @@ assert measured.values["policy.forced_loss_tokens"] == 2
 assert set(measured.missing) == {"kl.parameter_grad_norm"}, measured.missing
 """
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 10_000), st.sampled_from(list(PROBES)))
+def test_their_tallies_keep_the_laws_and_survive_the_wire(seed: int, name: str) -> None:
+    first, second, third = (PROBES[name](batch(seed + n)) for n in range(3))
+    assert first + Tally.zero() == first == Tally.zero() + first
+    assert first + second == second + first
+    assert_same((first + second) + third, first + (second + third))
+    assert Tally.from_dict(json.loads(json.dumps(first.to_dict()))) == first

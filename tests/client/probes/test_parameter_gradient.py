@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import random
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -115,3 +117,30 @@ def test_of_several_micro_batches_the_largest_is_kept() -> None:
         for k in (1.0, 3.0, 2.0)
     ]
     assert sum(tallies).measured().values[METRIC] == pytest.approx(3 * math.sqrt(2))  # type: ignore[attr-defined]
+
+
+def test_the_real_fsdp_is_recognized_and_data_parallel_is_measured() -> None:
+    code = """
+import warnings
+warnings.simplefilter("ignore")
+import torch, torch.distributed as dist
+from torch import nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import FullyShardedDataParallel, fully_shard
+from rlvitals.probes.parameter_gradient import sharded_by, tally_parameter_gradient
+dist.init_process_group("gloo", rank=0, world_size=1, store=dist.HashStore())
+sharded = nn.Linear(4, 4)
+fully_shard(sharded, mesh=init_device_mesh("cpu", (1,)))
+assert sharded_by(sharded.parameters()) == "FSDP"
+for kept in (False, True):
+    flat = FullyShardedDataParallel(nn.Linear(4, 4), use_orig_params=kept, device_id=torch.device("cpu"))
+    assert sharded_by(flat.parameters()) == "FSDP", kept
+whole = nn.parallel.DistributedDataParallel(nn.Linear(4, 4))
+term = lambda: whole.module(torch.ones(2, 4)).square().sum()
+measured = tally_parameter_gradient(whole.parameters(), term, step=0, every=1).measured()
+assert measured.values["kl.parameter_grad_norm"] > 0
+dist.destroy_process_group()
+"""
+    if not torch.distributed.is_available():
+        pytest.skip("NO REAL FSDP: this torch has no torch.distributed")
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
