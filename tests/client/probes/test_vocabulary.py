@@ -104,6 +104,28 @@ def test_mistrals_own_tokenizers_are_read_however_they_are_wrapped(name: str) ->
         assert np.array_equal(TokenTable.read(wrapped).classes, table.classes)
 
 
+def test_the_adapter_of_transformers_around_mistrals_tokenizer_is_read_through() -> None:
+    from transformers.tokenization_mistral_common import MistralCommonBackend
+
+    inner = mistral("mistral_v1")
+    adapter = MistralCommonBackend(tokenizer_path=str(inner.file_path))
+    assert np.array_equal(TokenTable.read(adapter).classes, TokenTable.read(inner).classes)
+
+
+@pytest.mark.parametrize("byte_fallback", [True, False])
+def test_a_fast_unigram_tokenizer_has_the_bytes_that_its_decoder_knows(byte_fallback: bool) -> None:
+    pieces = [("<unk>", 0.0), ("▁hi", -1.0), ("gh", -2.0), ("a\ufffd", -3.0)]
+    fallback = [(f"<0x{byte:02X}>", -9.0) for byte in range(256)] if byte_fallback else []
+    tokenizer = Tokenizer(models.Unigram([*pieces, *fallback], unk_id=0, byte_fallback=byte_fallback))
+    parts = [decoders.ByteFallback(), decoders.Fuse()] if byte_fallback else []
+    tokenizer.decoder = decoders.Sequence([decoders.Metaspace(), *parts])
+    table = TokenTable.read(tokenizer)
+    assert not table.mismatch
+    assert table.family is (Family.BYTE_FALLBACK if byte_fallback else Family.PLAIN)
+    assert table.pieces[1] == b" hi"
+    assert_exact(table, find_source(tokenizer).decode, random_rows(table))
+
+
 def test_tekken_breaks_a_character_at_a_special_token_that_it_leaves_out() -> None:
     table = TokenTable.read(mistral("tekken_240718"))
     ids, lengths = pack([[1000 + 0xE4, 1000 + 0xBD, 2, 1000 + 0xA0]])
