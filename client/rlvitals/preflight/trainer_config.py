@@ -14,7 +14,7 @@ from typing import Any
 
 from rlvitals.preflight.trainer_keys import DEFAULTS, KEYS, MARKS, Setting, Trainer, changed_default
 
-FILE_BYTES_MAX, DEPTH_MAX, KEYS_MAX = 4 << 20, 12, 5000
+FILE_BYTES_MAX, DEPTH_MAX, KEYS_MAX, LIST_MAX = 4 << 20, 12, 5000, 64
 _ASSIGNED = re.compile(r"^\s*(?:export\s+)?([A-Za-z_]\w*)=(.*)$", re.MULTILINE)
 _VARIABLE = re.compile(r"\$\{?([A-Za-z_]\w*)(?::?-([^}]*))?\}?")
 _OVERRIDE = re.compile(r"^\+{0,2}([A-Za-z_][\w./@-]*)=(.*)$", re.DOTALL)
@@ -34,7 +34,6 @@ class Found:
     given: bool
 
     def __str__(self) -> str:
-        # bounded: a list in YAML may hold itself a thousand times
         value = self.value if isinstance(self.value, (int, float)) else reprlib.repr(self.value).strip("'")
         return f"{self.key} = {value}{'' if self.given else ' (the default)'}"
 
@@ -290,6 +289,9 @@ def _items(value: object) -> list[tuple[str, object]]:
 def _plain(value: object) -> object:
     if isinstance(value, Enum):
         return value.value
+    if isinstance(value, (list, tuple)):
+        # flat and short: a list in YAML may hold itself a thousand times
+        return [item if isinstance(item, (bool, int, float, str)) else "…" for item in value[:LIST_MAX]]
     return scalar(value) if isinstance(value, str) and not value.startswith("$") else value
 
 

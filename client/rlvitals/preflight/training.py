@@ -181,7 +181,10 @@ def _trl_batch(config: TrainerConfig, size: int) -> tuple[Verdict | None, str, s
     whole = config.number(Setting.GENERATION_BATCH)
     world = config.world_size or 1
     batch = int(whole) if whole else int(device * steps) * world
+    parts = map(config.find, (Setting.DEVICE_BATCH, Setting.STEPS_PER_GENERATION, Setting.ACCUMULATION))
+    given = [str(found) for found in (*parts, config.find(Setting.GENERATION_BATCH)) if found and found.given]
     told = f"{batch} answers a generation step on {world} process{'es' if world > 1 else ''}, groups of {size}"
+    told += f" ({', '.join(given)})" if given else ""
     if batch % size == 0:
         return None, told, ""
     fits = next((n for n in range(1, WORLD_MAX + 1) if int(device * steps) * n % size == 0), None)
@@ -210,7 +213,8 @@ def check_clip(config: TrainerConfig) -> Iterator[Finding]:
         return
     level, kind = config.find(Setting.RATIO_LEVEL), config.find(Setting.ESTIMATOR)
     by_sequence = any(f is not None and str(f.value).lower() in ("sequence", "gspo") for f in (level, kind))
-    told = ", ".join(str(found) for found in (low, high) if found is not None)
+    shown = (low, high, level if level is not None and level.given else None)
+    told = ", ".join(str(found) for found in shown if found is not None)
     above = high.number if high is not None and high.number is not None else low.number
     fault = ""
     if low.number <= 0 or above < low.number:
