@@ -12,10 +12,13 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from rlvitals.probes.advantages import measure_advantages
+from rlvitals.probes.entropy import measure_entropy
+from rlvitals.probes.forced import measure_forced
 from rlvitals.probes.gradients import measure_loss_tokens, measure_policy_pull, weights_for
 from rlvitals.probes.kl import measure_kl
-from rlvitals.probes.nonfinite import measure_nonfinite
-from rlvitals.probes.ratios import measure_ratios, measure_rollout
+from rlvitals.probes.nonfinite import measure_nonfinite, measure_nonfinite_ratios
+from rlvitals.probes.ratios import measure_ratios, measure_reference, measure_rollout
 
 SHAPE = (512, 4096)
 ROWS = 151_936
@@ -37,7 +40,20 @@ PROBES: dict[str, tuple[tuple[str, ...], Probe]] = {
             b["logp"], b["old"], b["mask"], b["advantages"], b["ids"], eps_low=0.2, eps_high=0.2
         ),
     ),
-    "rollout": (("logp", "old", "mask"), lambda b: measure_rollout(b["logp"], b["old"], b["mask"])),
+    "rollout": (
+        ("logp", "old", "mask", "ids"),
+        lambda b: measure_rollout(b["logp"], b["old"], b["mask"], b["ids"]),
+    ),
+    "reference": (
+        ("logp", "ref", "mask", "ids"),
+        lambda b: measure_reference(b["logp"], b["ref"], b["mask"], b["ids"]),
+    ),
+    "entropy": (("entropy", "mask"), lambda b: measure_entropy(b["entropy"], b["mask"])),
+    "forced tokens": (
+        ("chosen", "mask", "ids"),
+        lambda b: measure_forced(b["chosen"], b["mask"], b["ids"], vocabulary=ROWS),
+    ),
+    "advantages by token": (("old", "mask"), lambda b: measure_advantages(b["old"], mask=b["mask"])),
     "policy pull": (
         ("logp", "old", "mask", "advantages", "weight"),
         lambda b: measure_policy_pull(b["logp"], b["old"], b["advantages"], b["mask"], b["weight"]),
@@ -47,6 +63,10 @@ PROBES: dict[str, tuple[tuple[str, ...], Probe]] = {
     "non-finite census": (
         ("logp", "ref", "old", "mask", "ids"),
         lambda b: measure_nonfinite({n: b[n] for n in ("logp", "ref", "old")}, b["mask"], ids=b["ids"]),
+    ),
+    "non-finite ratios": (
+        ("logp", "old", "mask", "ids"),
+        lambda b: measure_nonfinite_ratios(b["logp"], b["old"], b["mask"], ids=b["ids"]),
     ),
 }
 """Which of a batch's tensors a probe reads, and how it is called; without waiting for the sums."""
@@ -58,6 +78,7 @@ def main() -> None:
         "CPU, a NaN": batch(SHAPE, torch.nan),
         "device": on_device(batch(SHAPE)),
         "device, bf16": on_device(batch(SHAPE, precision=torch.bfloat16)),
+        "and a bool mask": on_device(batch(SHAPE, precision=torch.bfloat16, masks=torch.bool)),
     }
     print(f"peak extra bytes / bytes of the inputs, budget {BUDGET:.0%}; 'device' is a dry run of its operations")
     print(f"  {'':20}{''.join(f'{name:>16}' for name in batches)}")
@@ -67,11 +88,13 @@ def main() -> None:
         print(f"  {name:20}{''.join(f'{value:16.2%}' for value in shares)}{over}")
 
 
-def batch(shape: tuple[int, int], odd: float = -1.0, precision: torch.dtype = torch.float32) -> dict[str, Tensor]:
-    """Single precision and 64-bit masks, as a trainer holds them; one log-prob in the middle is ``odd``.
-
-    In half precision the mask is of booleans too.
-    """
+def batch(
+    shape: tuple[int, int],
+    odd: float = -1.0,
+    precision: torch.dtype = torch.float32,
+    masks: torch.dtype = torch.int64,
+) -> dict[str, Tensor]:
+    """Single precision and 64-bit masks, as a trainer holds them; one log-prob in the middle is ``odd``."""
     draw = torch.Generator().manual_seed(0)
     logp = -3 * torch.rand(shape, generator=draw)
     ref, old = (logp + scale * torch.randn(shape, generator=draw) for scale in (0.1, 0.02))
@@ -82,7 +105,9 @@ def batch(shape: tuple[int, int], odd: float = -1.0, precision: torch.dtype = to
         "logp": logp.to(precision),
         "ref": ref.to(precision),
         "old": old.to(precision),
-        "mask": mask.long() if precision is torch.float32 else mask,
+        "entropy": -logp.to(precision),
+        "chosen": mask.to(masks),
+        "mask": mask.to(masks),
         "ids": torch.randint(0, ROWS, shape, generator=draw),
         "advantages": torch.randn(shape[0], generator=draw),
         "weight": torch.full((shape[0], 1), 1e-3, dtype=torch.float64),

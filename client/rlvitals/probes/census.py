@@ -9,6 +9,7 @@ import numpy as np
 
 from rlvitals.contract.report import Extreme
 from rlvitals.probes.arrays import Floats, flags, floats, whole
+from rlvitals.probes.differences_numpy import blocks
 from rlvitals.probes.tally import Tally
 
 KINDS = ("nan", "positive", "negative")
@@ -30,16 +31,25 @@ def counts(what: str, found: Sequence[int]) -> Tally:
 
 
 def counted(values: Any, mask: Any, ids: Any) -> Floats:
-    """One row of `COLUMNS` numbers of (B, T) ``values``; without a mask all tokens count."""
+    """Rows of `COLUMNS` numbers of (B, T) ``values``; without a mask all tokens count."""
+    rows = [np.zeros((0, COLUMNS))]
+    for block in blocks(values.shape):
+        inside = None if mask is None else mask[block]
+        rows.append(_counted(values[block], inside, ids, block.start * values.shape[1]))
+    return np.concatenate(rows)
+
+
+def _counted(values: Any, mask: Any, ids: Any, start: int) -> Floats:
+    """Of some rows of which the first element has the flat index ``start``; nothing where all are finite."""
     numbers = floats(values)
     bad = ~np.isfinite(numbers)
     if not bad.any():
         return np.zeros((0, COLUMNS))
     seen = bad if mask is None else bad & flags(mask)
     index = int(seen.argmax())
-    token = -1 if ids is None else int(whole(ids).reshape(-1)[index])
+    token = -1 if ids is None else int(whole(ids).reshape(-1)[index + start])
     kinds = [int((kind & seen).sum()) for kind in (np.isnan(numbers), np.isposinf(numbers), np.isneginf(numbers))]
-    return np.array([[*kinds, (bad & ~seen).sum(), index, token, numbers.reshape(-1)[index]]])
+    return np.array([[*kinds, (bad & ~seen).sum(), index + start, token, numbers.reshape(-1)[index]]])
 
 
 def told(what: str, rows: Floats, *, witness: str, width: int, sample_offset: int) -> Tally:

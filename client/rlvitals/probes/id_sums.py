@@ -122,6 +122,29 @@ class IdSums:
         return cls(ids=sums.ids, amounts=sums.amounts, rest=wire.rest, slack=wire.slack)
 
 
+class IdAdder:
+    """Adds up amounts by id, block after block, in one table that is indexed by id wherever the ids allow it."""
+
+    def __init__(self) -> None:
+        self._dense, self._others = _no_amounts(), IdSums()
+
+    def add(self, ids: npt.NDArray[np.integer], amounts: npt.NDArray[np.floating]) -> None:
+        """Arguments as `IdSums.of`."""
+        if not ids.size:
+            return
+        if int(ids.min()) < 0 or int(ids.max()) >= DENSE_UP_TO:
+            self._others += IdSums.of(ids, amounts)
+            return
+        counted = np.bincount(ids, weights=amounts, minlength=self._dense.size)
+        found: Amounts = counted.astype(np.float64, copy=False)
+        found[: self._dense.size] += self._dense
+        self._dense = found
+
+    def sums(self) -> IdSums:
+        dense = IdSums.dense(self._dense)
+        return dense + self._others if self._others.ids.size else dense
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Wire:
     ids: tuple[int, ...]

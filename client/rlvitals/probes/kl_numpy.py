@@ -8,7 +8,7 @@ import numpy as np
 
 from rlvitals.probes.arrays import Floats
 from rlvitals.probes.differences_numpy import Array, Block, differences
-from rlvitals.probes.id_sums import IdSums
+from rlvitals.probes.id_sums import IdAdder, IdSums
 from rlvitals.probes.kl_form import CAP, Form
 
 
@@ -17,14 +17,14 @@ def summed(
 ) -> tuple[Floats, IdSums | None, float]:
     """The rows of `kl.STATS` and peaks, k'^2 by id, and the largest d whose exp does not overflow."""
     overflow = math.log(np.finfo(np.result_type(logp, ref)).max)
-    rows, by_id = [], IdSums()
+    rows, by_id = [], IdAdder()
     for block in differences(ref, logp, mask):
         with np.errstate(over="ignore", invalid="ignore"):
             sums, squares = _block(block, weight, form, overflow)
         rows.append([*sums, *block.peak(block.difference, ids), *block.peak(-block.difference, ids)])
         if ids is not None:
-            by_id += IdSums.of(ids.reshape(-1)[block.index], squares)
-    return np.asarray(rows, np.float64).reshape(-1), by_id if ids is not None else None, overflow
+            by_id.add(ids.reshape(-1)[block.index], squares)
+    return np.asarray(rows, np.float64).reshape(-1), by_id.sums() if ids is not None else None, overflow
 
 
 def _block(block: Block, weight: Array, form: Form, overflow: float) -> tuple[list[float], Floats]:

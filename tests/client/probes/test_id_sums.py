@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rlvitals.contract import codec
-from rlvitals.probes.id_sums import IDS_ON_THE_WIRE, IdSums
+from rlvitals.probes.id_sums import DENSE_UP_TO, IDS_ON_THE_WIRE, IdAdder, IdSums
 
 
 def of(pairs: dict[int, float]) -> IdSums:
@@ -59,3 +59,20 @@ def test_infinite_amounts_survive_the_wire() -> None:
 def test_ids_and_amounts_of_different_number_are_refused() -> None:
     with pytest.raises(codec.DecodeError, match="2 numbers, one for each id"):
         IdSums.from_dict({"ids": [1, 2], "amounts": [1.0], "rest": 0.0, "slack": 0.0})
+
+
+def test_blocks_add_up_to_what_their_sums_add_up_to() -> None:
+    adder, draw = IdAdder(), np.random.default_rng(0)
+    ids, amounts = draw.integers(-2, 40, (6, 30)), draw.random((6, 30))
+    ids[3, 3] = DENSE_UP_TO + 5
+    merged = IdSums()
+    for block, amount in zip(ids, amounts, strict=True):
+        adder.add(block, amount)
+        merged += IdSums.of(block, amount)
+    adder.add(ids[:0].ravel(), amounts[:0].ravel())
+    assert adder.sums().ids.tolist() == merged.ids.tolist()
+    assert adder.sums().amounts == pytest.approx(merged.amounts)
+
+
+def test_an_adder_that_saw_nothing_has_no_sums() -> None:
+    assert IdAdder().sums() == IdSums()
