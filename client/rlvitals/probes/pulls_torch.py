@@ -53,19 +53,24 @@ def policy_pull(
     build: Callable[[Sequence[Floats]], Tally],
 ) -> Reduction:
     """Sum of (w A r)^2, one number a block."""
-    pulls, weights, space, rows = per_token(advantages), per_token(weight), Workspace(logp, torch.float64), []
+    pulls, weights, space, rows = (
+        per_token(advantages),
+        per_token(weight),
+        Workspace(logp, torch.float64, torch.float64),
+        [],
+    )
     for block in row_blocks(logp):
-        (pull,) = space.of(block)
-        unused = mask[block] == 0
+        pull, counted = space.of(block)
+        counted.copy_(mask[block].bool())
         if old is None:
             pull.fill_(1.0).masked_fill_(~logp[block].isfinite(), 0.0)
         else:
             pull.copy_(logp[block]).sub_(old[block]).exp_()
         pull.mul_(pulls[block]).mul_(by_rows(weights, block))
-        flat = pull.masked_fill_(unused, 0.0).view(-1)
+        flat = pull.mul_(counted).view(-1)
         total = flat.dot(flat)
         if not reduction.on_host(total) or math.isnan(total.item()):
-            # NaN, also from 0 * inf, means that this token's pull is not known
+            # NaN, also from 0 * inf, means that this token's pull is not known or does not count
             flat.masked_fill_(flat.isnan(), 0.0)
             total = flat.dot(flat)
         rows.append(total)

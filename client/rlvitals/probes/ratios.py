@@ -163,7 +163,7 @@ def measure_rollout(
 
     logp, rollout, mask, ids = dense(logp=logp, rollout=rollout, mask=mask, ids=ids)
     limit = _checked(beyond, ids, logp=logp, rollout=rollout, mask=mask)
-    extra = partial(ratios_torch.apart, logp, rollout)
+    extra = ratios_torch.Apart(logp, rollout)
     build = partial(_build, place=Place(logp.shape[1], sample_offset), prefix="ratio.rollout_", sums=_APART)
     return ratios_torch.launch(logp, rollout, mask, ids, beyond=limit, extra=extra, build=build)
 

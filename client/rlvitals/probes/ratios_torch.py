@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 
 import torch
 from torch import Tensor
 
+from rlvitals.probes import reduction
 from rlvitals.probes.arrays import Floats
 from rlvitals.probes.differences_torch import Block, by_rows, differences
 from rlvitals.probes.log_bins import RATIO_BINS
 from rlvitals.probes.log_bins_torch import BinCounts
-from rlvitals.probes.reduction import Reduction, per_token, stack
+from rlvitals.probes.reduction import Reduction, Workspace, per_token, stack
 from rlvitals.probes.tally import Tally
 
 
@@ -23,18 +25,19 @@ def launch(
     ids: Tensor | None,
     *,
     beyond: float,
-    extra: Callable[[Block], list[Tensor]] | None,
+    extra: Callable[[Block, Tensor], list[Tensor]] | None,
     build: Callable[[Floats, Floats, int], Tally],
 ) -> Reduction:
     """Launches the sums of r = exp(above - below), those that ``extra`` adds, the peaks and the bins.
 
-    ``beyond`` is the largest |log r| that is not counted; ``build`` takes the rows, the bins and how many elements
-    the bins hold, tokens that do not count among them as a ratio of 1.
+    ``extra`` takes a block and e = r - 1 of its tokens, which it may overwrite; ``beyond`` is the largest |log r|
+    that is not counted. ``build`` takes the rows, the bins and how many elements the bins hold, tokens that do not
+    count among them as a ratio of 1.
     """
     bins, rows = BinCounts(RATIO_BINS, above), []
     for block in differences(above, below, mask, ids):
         excess = torch.exp(block.difference, out=block.scratch).sub_(1.0)
-        sums = _sums(block, excess, beyond) + (extra(block) if extra is not None else [])
+        sums = _sums(block, excess, beyond) + (extra(block, excess) if extra is not None else [])
         bins.add(block.difference, block.rows)
         rows += [stack(sums), *block.peaks]
     stats = torch.cat(rows) if rows else above.new_zeros(0, dtype=torch.float64)
@@ -45,8 +48,8 @@ def _built(build: Callable[[Floats, Floats, int], Tally], elements: int, parts: 
     return build(parts[0], parts[1], elements)
 
 
-def clipped(advantages: Tensor, floor: float, ceiling: float, block: Block) -> list[Tensor]:
-    """Tokens clipped below and above; by rows where a row has one advantage."""
+def clipped(advantages: Tensor, floor: float, ceiling: float, block: Block, excess: Tensor) -> list[Tensor]:
+    """Tokens clipped below and above; by rows where a row has one advantage. ``excess`` is not read."""
     if block.low >= floor and block.high <= ceiling:
         return [torch.zeros((), dtype=torch.float64, device=block.difference.device)] * 2
     pulls = by_rows(per_token(advantages), block.rows)
@@ -56,11 +59,21 @@ def clipped(advantages: Tensor, floor: float, ceiling: float, block: Block) -> l
     return [(low * (pulls < 0)).sum(), (high * (pulls > 0)).sum()]
 
 
-def apart(above: Tensor, below: Tensor, block: Block) -> list[Tensor]:
-    """Sums of |log r| and of |exp(above) - exp(below)|."""
-    total = torch.abs(block.difference, out=block.scratch).sum()
-    probability = block.scratch.copy_(above[block.rows]).exp_().sub_(below[block.rows].double().exp_()).abs_()
-    return [total, probability.masked_fill_(block.counted == 0, 0.0).sum()]
+class Apart:
+    """Sums of |log r| and of |exp(above) - exp(below)| = exp(below) |e|."""
+
+    def __init__(self, above: Tensor, below: Tensor) -> None:
+        self._above, self._below, self._space = above, below, Workspace(below, torch.float64)
+
+    def __call__(self, block: Block, excess: Tensor) -> list[Tensor]:
+        (chance,) = self._space.of(block.rows)
+        torch.exp(chance.copy_(self._below[block.rows]), out=chance)
+        apart = excess.mul_(chance).abs_().sum()
+        if not reduction.on_host(apart) or not math.isfinite(apart.item()):
+            # e overflows where the sampler gave the token next to no chance, or what does not count is NaN
+            chance.sub_(self._above[block.rows].double().exp_()).abs_()
+            apart = chance.masked_fill_(block.counted == 0, 0.0).sum()
+        return [torch.abs(block.difference, out=excess).sum(), apart]
 
 
 def _sums(block: Block, excess: Tensor, beyond: float) -> list[Tensor]:
