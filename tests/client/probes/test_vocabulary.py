@@ -209,6 +209,60 @@ def test_a_tokenizer_in_pure_python_is_read_by_its_list_of_tokens(spelling: str)
     assert_exact(table, find_source(tokenizer).decode, random_rows(table))
 
 
+def ranks(special: dict[str, int]) -> Any:
+    tiktoken = pytest.importorskip("tiktoken", reason="NO ENCODING WAS READ: tiktoken is not installed")
+    pieces = {**{bytes([b]): b for b in range(256)}, b" \xe4": 256}
+    return tiktoken.Encoding("small", pat_str="[^ ]+| +", mergeable_ranks=pieces, special_tokens=special)
+
+
+class AroundRanks(Slow):
+    """Ranks of bytes, with a vocabulary in pure Python around them."""
+
+    def __init__(self, inner: dict[str, int], outer: dict[int, str], listed: dict[Any, int]) -> None:
+        super().__init__([], outer)
+        self.tokenizer, self.listed = ranks(inner), listed
+
+    def get_vocab(self) -> dict[Any, int]:
+        if not self.listed:
+            raise NotImplementedError
+        return self.listed
+
+    def decode(self, ids: list[int], skip_special_tokens: bool = False) -> str:
+        kept = [i for i in ids if not (skip_special_tokens and i in self.special)]
+        parts = [self.special[i].encode() if i in self.special else self.bytes_at(i) for i in kept]
+        return b"".join(parts).decode("utf-8", "replace")
+
+    def bytes_at(self, token_id: int) -> bytes:
+        return bytes(self.tokenizer.decode_single_token_bytes(token_id))
+
+
+@pytest.mark.parametrize(
+    "tokenizer",
+    [
+        pytest.param(lambda: AroundRanks({}, {257: "<|end|>"}, {"<|end|>": 257}), id="known outside"),
+        pytest.param(lambda: AroundRanks({"<|end|>": 257}, {}, {b" \xe4": 256}), id="known inside"),
+        pytest.param(lambda: AroundRanks({"<|end|>": 257}, {}, {}), id="known inside, nothing listed outside"),
+    ],
+)
+def test_special_tokens_are_known_whether_the_ranks_or_what_is_around_them_has_them(tokenizer: Any) -> None:
+    made = tokenizer()
+    table = TokenTable.read(made, 260)
+    assert not table.mismatch
+    assert table.classes[257] == TokenClass.SPECIAL
+    assert table.classes[256] == TokenClass.FRAG_OPEN
+    assert table.census()["unassigned"] == 2
+    assert_exact(table, find_source(made).decode, random_rows(table))
+
+
+def test_a_tokenizer_that_does_not_list_its_tokens_is_refused() -> None:
+    class Unlisted(Slow):
+        def get_vocab(self) -> dict[Any, int]:
+            raise NotImplementedError
+
+    with pytest.raises(VocabularyError, match="get_vocab that lists its tokens"):
+        TokenTable.read(Unlisted(PIECES, {}))
+
+
 class BlackBox:
     """Shows nothing but decode."""
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from rlvitals.probes.arguments import VocabularyError
@@ -32,16 +33,47 @@ def find_source(tokenizer: Any, rows: int | None = None) -> Source:
     does not say how many ids it has.
     """
     wrapped = list(_unwrap(tokenizer))
+    for depth, candidate in enumerate(wrapped):
+        source = _own_tables(candidate) or _listed(candidate, wrapped[depth + 1 :])
+        if source is not None:
+            return source
     for candidate in wrapped:
-        for find in _KINDS:
-            source = find(candidate)
-            if source is not None:
-                return source
-    for candidate in wrapped:
-        source = find_pure_python(candidate) or find_black_box(candidate, rows)
+        source = find_black_box(candidate, rows)
         if source is not None:
             return source
     raise VocabularyError("tokenizer", EXPECTED, str(type(tokenizer)))
+
+
+def _own_tables(candidate: Any) -> Source | None:
+    return next((source for find in _KINDS if (source := find(candidate)) is not None), None)
+
+
+def _listed(candidate: Any, inside: Sequence[Any]) -> Source | None:
+    """A tokenizer in pure Python; where one with tables of its own is inside, both know tokens."""
+    outer = find_pure_python(candidate)
+    if outer is None:
+        return None
+    mistral = next((source for inner in inside if (source := find_mistral(inner)) is not None), None)
+    if mistral is not None:
+        # the adapter's list of tokens has lost their bytes
+        return mistral
+    inner = next((source for inner in inside if (source := _own_tables(inner)) is not None), None)
+    return outer if inner is None else Source(decode=outer.decode, read=lambda: _merged(outer, inner))
+
+
+def _merged(outer: Source, inner: Source) -> Vocabulary:
+    """The inner's bytes; special and added tokens may be known to either alone."""
+    base = inner.read()
+    try:
+        listed = outer.read()
+    except VocabularyError:  # it lists nothing
+        return base
+    return replace(
+        base,
+        pieces={**listed.pieces, **base.pieces},
+        special=base.special | listed.special,
+        added={**base.added, **listed.added},
+    )
 
 
 def read_vocabulary(tokenizer: Any, rows: int | None = None) -> Vocabulary:

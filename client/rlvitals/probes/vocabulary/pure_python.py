@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from rlvitals.probes.arguments import VocabularyError
 from rlvitals.probes.vocabulary.vocabulary import (
     EXPLICIT_BYTE,
     Family,
@@ -26,7 +27,10 @@ def find_pure_python(tokenizer: Any) -> Source | None:
 
 
 def _read(tokenizer: Any) -> Vocabulary:
-    tokens: dict[Any, int] = tokenizer.get_vocab()
+    try:
+        tokens: dict[Any, int] = tokenizer.get_vocab()
+    except NotImplementedError as error:
+        raise VocabularyError("tokenizer", "get_vocab that lists its tokens", str(type(tokenizer))) from error
     told: dict[int, Any] = getattr(tokenizer, "added_tokens_decoder", {})
     special = frozenset(i for i, token in told.items() if token.special)
     special |= frozenset(getattr(tokenizer, "all_special_ids", ()))
