@@ -22,7 +22,7 @@ from rlvitals.probes.uncompiled import uncompiled
 
 # elements worked on at once: few enough for the intermediate doubles to stay in a core's cache
 CHUNK = 1 << 16
-BLOCKS_ON_DEVICE = 32
+CHUNK_ON_DEVICE, BLOCKS_ON_DEVICE = 1 << 15, 40
 TOP_IDS_ON_DEVICE = 1024
 VOCABULARY_ON_DEVICE = 1 << 19
 VOCABULARY_LIMIT = 1 << 22
@@ -120,9 +120,10 @@ def row_blocks(tensor: Tensor) -> list[slice]:
     if not width:
         return []
     halves = 2 if tensor.element_size() < 4 else 1
-    step = max(1, CHUNK // halves // width)
-    if not on_host(tensor):
-        step = max(step, -(-rows // (BLOCKS_ON_DEVICE * halves)))
+    if on_host(tensor):
+        step = max(1, CHUNK // halves // width)
+    else:
+        step = max(1, CHUNK_ON_DEVICE // halves // width, -(-rows // (BLOCKS_ON_DEVICE * halves)))
     return [slice(start, min(start + step, rows)) for start in range(0, rows, step)]
 
 
