@@ -355,6 +355,15 @@ def test_rows_below_the_tokenizer_put_its_last_ids_out_of_range() -> None:
     assert table.slots(np.asarray([3, 4, 9, -1])).tolist() == [3, 4, 4, 4]
 
 
+def test_a_token_without_bytes_lets_what_is_around_it_join_as_its_decoder_does() -> None:
+    alphabet = byte_alphabet()
+    tokenizer = Tokenizer(models.BPE(vocab={alphabet[b]: b for b in range(256)} | {"": 256}, merges=[]))
+    tokenizer.decoder = decoders.ByteLevel()
+    table = TokenTable.read(tokenizer)
+    assert not table.mismatch
+    assert_exact(table, find_source(tokenizer).decode, [[0xE4, 256, 0xBD, 256, 256, 0xA0], [0xE4, 256, 0x41]])
+
+
 def test_a_special_token_whose_text_is_read_as_bytes_counts_where_it_is_shown() -> None:
     alphabet = byte_alphabet()
     tokenizer = Tokenizer(models.BPE(vocab={alphabet[b]: b for b in range(256)}, merges=[]))
