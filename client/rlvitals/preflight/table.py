@@ -100,9 +100,9 @@ def _summary(report: Report) -> str:
     counts = {verdict: sum(f.verdict is verdict for f in report.findings) for verdict in Verdict}
     said = [f"{counts[Verdict.FATAL]} fatal"] if counts[Verdict.FATAL] else []
     said += [f"{counts[Verdict.WARN]} warning{'s' * (counts[Verdict.WARN] != 1)}"] if counts[Verdict.WARN] else []
+    said = said or ["a clean bill"]
     said += [f"{counts[Verdict.INFO]} to know"] if counts[Verdict.INFO] else []
-    bill = ", ".join(said) or "a clean bill"
-    return f"{bill}; {counts[Verdict.OK]} well, {counts[Verdict.SKIPPED]} skipped"
+    return f"{', '.join(said)}; {counts[Verdict.OK]} well, {counts[Verdict.SKIPPED]} skipped"
 
 
 def _paint(text: str, code: str, *, colour: bool) -> str:

@@ -176,6 +176,28 @@ def test_data_and_settings_are_checked_without_any_third_party_package(healthy: 
     assert "D1 D2" in ended.stdout
 
 
+def test_a_model_folder_brings_its_tokenizer_template_and_context(
+    tmp_path: Path, healthy: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from tests.client.preflight import chatml
+
+    folder = tmp_path / "model"
+    chatml.build().save_pretrained(folder)
+    config = {"model_type": "qwen2", "vocab_size": chatml.ROWS, "max_position_embeddings": 512}
+    (folder / "config.json").write_text(json.dumps({**config, "eos_token_id": chatml.TURN_END}))
+    stops = {"eos_token_id": [chatml.TURN_END, chatml.END_OF_TEXT]}
+    (folder / "generation_config.json").write_text(json.dumps(stops))
+    run = ["check", "--model", str(folder), "--data", str(healthy), "--max-completion-length", "64", "--json", *GOOD]
+    assert cli.main(run) == 0
+    found = {f["check"]: f for f in json.loads(capsys.readouterr().out)["findings"]}
+    assert "counted" in found["L1"]["evidence"]
+    assert found["L3"]["evidence"].endswith("max_position_embeddings = 512")
+    assert cli.main([*run, "--chat-template", chatml.LLAMA_TEMPLATE]) == 2
+    told = json.loads(capsys.readouterr().out)["findings"]
+    assert {f["check"] for f in told if f["verdict"] == "fatal"} >= {"T9", "D16"}
+    assert any("Llama 3" in f["subject"] for f in told)
+
+
 # -- table and terminal --------------------------------------------------------------------------------------
 
 HOSTILE = "\x1b]0;title\x07\x1b[2J \u202egnp.exe\u2066 \x00\x9b31m \ud800 \ue000 \ufeff 中文 e\u0301"
