@@ -9,7 +9,7 @@ from rlvitals.guard import outcome
 from rlvitals.preflight.finding import Finding, Verdict
 from rlvitals.preflight.passage import Passage
 from rlvitals.preflight.spans import cut
-from rlvitals.preflight.template import THOUGHT, Rendering
+from rlvitals.preflight.template import NO_TEMPLATE, THOUGHT, Rendering
 from rlvitals.preflight.tokenizer_facts import TokenizerFacts
 
 OPENINGS = ("Hi", "\nHi", "\n\nHi", " Hi", "42", "<think>", "你好")
@@ -28,18 +28,15 @@ SAMPLES = (
     "🎣",
 )
 """Texts that normalisers, clean-up and byte pieces treat in their own ways."""
-_NO_TEMPLATE = "no chat template was given"
 
 
 def check_prefix(tokens: TokenizerFacts, rendering: Rendering | None) -> Iterator[Finding]:
     """T12: the prompt's ids are the first ids of prompt and answer together."""
     subject = "The prompt is a prefix of prompt and answer"
     if rendering is None:
-        yield Finding(check="T12", verdict=Verdict.SKIPPED, subject=subject, evidence=_NO_TEMPLATE)
+        yield Finding(check="T12", verdict=Verdict.SKIPPED, subject=subject, evidence=NO_TEMPLATE)
         return
-    pairs = [(rendering.prompt, rendering.answered)]
-    pairs += [(rendering.asked_again, rendering.dialogue)] if rendering.asked_again and rendering.dialogue else []
-    for prompt, whole in pairs:
+    for prompt, whole in rendering.pairs:
         before, after = tokens.encode(prompt), tokens.encode(whole)
         at = first_difference(before, after)
         if at is not None:
@@ -81,7 +78,7 @@ def check_merge(
     """T13: prompt and completion encoded apart and together agree, for common openings and sampled completions."""
     subject = "Prompt and completion do not merge"
     if rendering is None:
-        yield Finding(check="T13", verdict=Verdict.SKIPPED, subject=subject, evidence=_NO_TEMPLATE)
+        yield Finding(check="T13", verdict=Verdict.SKIPPED, subject=subject, evidence=NO_TEMPLATE)
         return
     openings = dict.fromkeys((*OPENINGS, *(text[:OPENING_CHARS] for text in completions)))
     merged = [told for opening in openings if (told := _merge(tokens, rendering.prompt, opening))]
@@ -114,7 +111,7 @@ def _merge(tokens: TokenizerFacts, prompt: str, opening: str) -> str:
 def check_bos(tokens: TokenizerFacts, rendering: Rendering | None) -> Iterator[Finding]:
     """T14: encoding a rendered prompt with the tokenizer's default adds no second BOS."""
     if rendering is None:
-        yield Finding(check="T14", verdict=Verdict.SKIPPED, subject="One BOS", evidence=_NO_TEMPLATE)
+        yield Finding(check="T14", verdict=Verdict.SKIPPED, subject="One BOS", evidence=NO_TEMPLATE)
         return
     ids = tokens.encode_whole(rendering.prompt)
     if tokens.bos is None or ids[:2] != [tokens.bos, tokens.bos]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from rlvitals.preflight.finding import Finding, Verdict
 from rlvitals.preflight.passage import Passage
 from rlvitals.preflight.spans import cut
-from rlvitals.preflight.template import Rendering
+from rlvitals.preflight.template import NO_TEMPLATE, Rendering
 from rlvitals.preflight.tokenizer_facts import TokenizerFacts
 
 _TEMPLATE = "tokenizer_config.json: chat_template"
@@ -52,7 +52,7 @@ def check_specials(tokens: TokenizerFacts, rendering: Rendering | None) -> Itera
     """T9: every marker that the template writes is one special or added token of this tokenizer."""
     subject = "The template's markers are tokens"
     if rendering is None:
-        yield Finding(check="T9", verdict=Verdict.SKIPPED, subject=subject, evidence="no chat template was given")
+        yield Finding(check="T9", verdict=Verdict.SKIPPED, subject=subject, evidence=NO_TEMPLATE)
         return
     text = rendering.asked_again + rendering.answered + rendering.prompt
     unknown = unknown_literals(tokens, text)
@@ -161,7 +161,7 @@ def check_response_marker(
     """
     subject = "The response marker is found by its ids"
     if rendering is None:
-        yield Finding(check="T11", verdict=Verdict.SKIPPED, subject=subject, evidence="no chat template was given")
+        yield Finding(check="T11", verdict=Verdict.SKIPPED, subject=subject, evidence=NO_TEMPLATE)
         return
     marker = given if given is not None else rendering.marker
     if given is None and unknown_literals(tokens, marker):

@@ -12,7 +12,7 @@ from rlvitals.preflight.markers import first_control
 from rlvitals.preflight.passage import Passage
 from rlvitals.preflight.spans import SHOWN, cut
 from rlvitals.preflight.stops import Stops, turn_end
-from rlvitals.preflight.template import Rendering
+from rlvitals.preflight.template import NO_TEMPLATE, Rendering
 from rlvitals.preflight.tokenizer_facts import TokenizerFacts
 
 _TAGS = ("<think>", "</think>")
@@ -33,7 +33,7 @@ class PromptFormat:
 
     @classmethod
     def of(cls, tokens: TokenizerFacts, rendering: Rendering, stops: Stops) -> PromptFormat:
-        marker = tokens.encode(rendering.marker)
+        marker = tokens.encode(rendering.generation_prompt)
         start, end = first_control(tokens, marker), turn_end(tokens, rendering)
         prompts = [text for text in (rendering.prompt, rendering.asked_again) if text]
         counted = {_open_turns(tokens.encode(text), start, end) for text in prompts}
@@ -71,8 +71,7 @@ def check_prompts(
 ) -> Iterator[Finding]:
     """T15: the template opens the assistant's turn, and texts that are prompts already keep its format."""
     if rendering is None:
-        reason = "no chat template was given"
-        yield Finding(check="T15", verdict=Verdict.SKIPPED, subject="Prompt format", evidence=reason)
+        yield Finding(check="T15", verdict=Verdict.SKIPPED, subject="Prompt format", evidence=NO_TEMPLATE)
         return
     if rendering.prompt == rendering.opened and _header(rendering.lead):
         yield Finding(

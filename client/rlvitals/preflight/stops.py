@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from rlvitals.preflight.finding import Finding, Verdict
 from rlvitals.preflight.markers import first_control, unknown_literals
 from rlvitals.preflight.model import GenerationFacts, ModelFacts
-from rlvitals.preflight.template import Rendering
+from rlvitals.preflight.template import NO_TEMPLATE, Rendering
 from rlvitals.preflight.tokenizer_facts import TokenizerFacts
 
 
@@ -62,9 +62,8 @@ def turn_end(tokens: TokenizerFacts, rendering: Rendering) -> int | None:
 def check_turn_end(tokens: TokenizerFacts, rendering: Rendering | None, stops: Stops) -> Iterator[Finding]:
     """T6: the id with which the template ends an assistant's turn stops generation."""
     if rendering is None:
-        reason = "no chat template was given"
         yield Finding(
-            check="T6", verdict=Verdict.SKIPPED, subject="A turn's end stops the sampler", evidence=reason
+            check="T6", verdict=Verdict.SKIPPED, subject="A turn's end stops the sampler", evidence=NO_TEMPLATE
         )
         return
     end, told = (

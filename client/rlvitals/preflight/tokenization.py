@@ -130,7 +130,7 @@ def _read_template(parts: dict[str, Any], tokens: TokenizerFacts, given: str | N
     if template is None:
         return
     rendering, error = render(tokens, template)
-    if rendering is None:
+    if error:
         yield Finding(
             check="T15",
             verdict=Verdict.FATAL,

@@ -60,6 +60,7 @@ def facts(*args: Any, **settings: Any) -> TokenizerFacts:
 def rendering(tokens: TokenizerFacts, template: str = TEMPLATE) -> Rendering:
     made, error = render(tokens, template)
     assert made is not None, error
+    assert not error
     return made
 
 

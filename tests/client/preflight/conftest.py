@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from rlvitals.preflight.tokenizer import read_tokenizer
+from rlvitals.preflight.tokenizer_facts import TokenizerFacts
 from tests.client.probes import qwen, real
 from tests.examples.conftest import CACHE, EXAMPLES
 
@@ -26,6 +29,16 @@ def qwen_tokenizer() -> Any:
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(EXAMPLES))
         return import_module("demo_tokenizer").load(CACHE)
+
+
+@cache
+def _read(folder: Path) -> TokenizerFacts:
+    return read_tokenizer(folder)
+
+
+def shipped_tokens(name: str) -> TokenizerFacts:
+    """`shipped`, read once."""
+    return _read(shipped(name))
 
 
 def shipped(name: str) -> Path:

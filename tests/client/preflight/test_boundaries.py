@@ -34,12 +34,12 @@ def test_t12_a_template_that_only_appends_keeps_the_prompt() -> None:
 
 
 def test_t12_a_generation_prompt_that_no_finished_turn_has_is_told_with_its_place() -> None:
-    tokens = facts(added=("<think>",))
-    made = rendering(tokens, TEMPLATE.replace("|>assistant\n", "|>assistant\n<think>"))
+    tokens = facts(added=("<|plan|>",))
+    made = rendering(tokens, TEMPLATE.replace("|>assistant\n", "|>assistant\n<|plan|>"))
     finding = only(check_prefix(tokens, made))
     assert finding.verdict is Verdict.WARN
     assert f"position {len(tokens.encode(made.prompt)) - 1}" in finding.evidence
-    assert "'<think>' becomes" in finding.evidence
+    assert "'<|plan|>' becomes" in finding.evidence
 
 
 def test_t12_a_template_that_rewrites_only_later_turns_is_told_too() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rlvitals.preflight.template import render
 from rlvitals.preflight.tokenizer import read_tokenizer
-from tests.client.preflight.chatml import LLAMA_TEMPLATE, TEMPLATE, core, facts, rendering
+from tests.client.preflight.chatml import LLAMA_TEMPLATE, MARKERS, TEMPLATE, core, facts, rendering
 
 
 def test_marker_tail_and_lead_of_chatml() -> None:
@@ -45,3 +45,24 @@ def test_a_template_that_takes_one_exchange_only_still_renders() -> None:
     once = "{% if messages|length > 2 %}{{ raise_exception('one exchange') }}{% endif %}" + TEMPLATE
     made = rendering(facts(), once)
     assert made.dialogue == made.asked_again == ""
+
+
+def test_where_the_generation_prompt_opens_the_thinking_the_marker_ends_before_it() -> None:
+    tokens = facts(added=("<think>", "</think>"))
+    made = rendering(tokens, TEMPLATE.replace("|>assistant\n", "|>assistant\n<think>\n"))
+    assert made.generation_prompt == "<|im_start|>assistant\n<think>\n"
+    assert made.marker == "<|im_start|>assistant\n"
+    assert all("</think>" in whole for _, whole in made.pairs)
+
+
+def test_a_template_that_needs_a_token_which_is_not_there_tells_the_error_and_the_texts() -> None:
+    made, error = render(facts(), "{{ bos_token + 'x' }}" + LLAMA_TEMPLATE)
+    assert "bos_token" in error
+    assert made is not None
+    assert made.prompt.startswith("x<|start_header_id|>")
+    made, error = render(
+        facts(special=(*MARKERS, "<s>"), bos_token="<s>"), "{{ bos_token + 'x' }}" + LLAMA_TEMPLATE
+    )
+    assert error == ""
+    assert made is not None
+    assert made.prompt.startswith("<s>x")

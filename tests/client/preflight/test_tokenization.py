@@ -13,7 +13,7 @@ from rlvitals.preflight import Finding, Report, Verdict
 from rlvitals.preflight.subject import Subject
 from rlvitals.preflight.tokenization import check_tokenization
 from tests.client.preflight.chatml import LLAMA_TEMPLATE, ROWS, TEMPLATE, TURN_END, build
-from tests.client.preflight.conftest import shipped
+from tests.client.preflight.conftest import shipped_tokens
 from tests.client.preflight.test_header import write
 
 CONFIG = {"vocab_size": 151_936, "eos_token_id": 151_645, "bos_token_id": 151_643}
@@ -88,7 +88,7 @@ def test_the_boundary_and_the_assistants_prefix_are_told_as_ids(healthy: Report)
 def test_shipped_sets_have_the_troubles_that_they_are_known_for(
     name: str, rows: int, eos: Any, troubles: set[str]
 ) -> None:
-    report = check(tokenizer=shipped(name), model=rows, generation_config={"eos_token_id": eos})
+    report = check(tokenizer=shipped_tokens(name).source, model=rows, generation_config={"eos_token_id": eos})
     assert {f.check for f in report.at_least(Verdict.WARN)} == troubles
     assert _one(report, "T12", Verdict.OK)
     assert _one(report, "T4", Verdict.OK)
