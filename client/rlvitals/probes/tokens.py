@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rlvitals import notices
 from rlvitals.probes import token_cache
 from rlvitals.probes.arguments import VocabularyError
 from rlvitals.probes.arrays import Flags, Whole
@@ -61,8 +62,9 @@ class TokenTable:
         """Reads any tokenizer; takes well under a second for 152k ids, seconds where only its decode tells.
 
         ``rows`` are the rows of the live embedding (``model.get_input_embeddings().weight.shape[0]``); without it
-        only ids up to the tokenizer's largest are in range. ``ranges`` override what the vocabulary says,
-        ``cache`` is a folder in which tables are kept between runs, such as `token_cache.cache_folder()`.
+        only ids up to the tokenizer's largest are in range. ``ranges`` override what the vocabulary says, and what
+        each holds is logged. ``cache`` is a folder in which tables are kept between runs, such as
+        `token_cache.cache_folder()`.
 
         Raises `VocabularyError` for what is no tokenizer or has no tokens.
         """
@@ -81,7 +83,11 @@ class TokenTable:
                     maps=table.maps,
                 )
                 token_cache.save(path, table.family, codes, table.pieces, table.decoders)
-        return replace(table, decode=source.decode, ranges=ranges or TokenRanges())
+        table = replace(table, decode=source.decode, ranges=ranges or TokenRanges())
+        held = table.range_census()
+        if held:
+            notices.once(f"token ranges {held}", f"of the ranges of token ids that you gave:\n{held}")
+        return table
 
     @classmethod
     def from_tokenizer(cls, tokenizer: Any, rows: int | None = None) -> TokenTable:

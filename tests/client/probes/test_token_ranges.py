@@ -47,6 +47,14 @@ def test_the_popular_byte_range_of_qwen_is_told_for_what_it_is(table: TokenTable
     )
 
 
+def test_what_the_ranges_hold_is_logged_once(tokenizer: Tokenizer, caplog: pytest.LogCaptureFixture) -> None:
+    for _ in range(2):
+        TokenTable.read(tokenizer, 262, TokenRanges(byte_ids=[(256, 257)]))
+    TokenTable.read(tokenizer, 262)
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert "256-257: 2 special, 0 byte pieces - this is not a byte range" in caplog.text
+
+
 def test_each_range_is_told_on_a_line_of_its_own(tokenizer: Tokenizer) -> None:
     ranges = TokenRanges(byte_ids=[(0, 255), (250, 300)], unassigned_ids=[(0, 1)], reserved_ids=[(258, 259)])
     table = TokenTable.read(tokenizer, 262, ranges)
