@@ -20,7 +20,7 @@ from rlvitals.preflight.data_rows import DataOptions, Rows
 
 Progress = Callable[[int, "int | None"], None]
 SUFFIXES = (".jsonl", ".ndjson", ".json", ".parquet", ".csv", ".tsv")
-PROGRESS_ROWS = 256
+PROGRESS_ROWS, PEEKED = 256, 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -261,12 +261,16 @@ def _is_lines(path: Path) -> bool:
     """Whether a ``.json`` file holds one object a line, as many data sets do."""
     with Source(path) as source:
         try:
+            if next(source.chunks(PEEKED), b"").removeprefix(UTF8_BOM).lstrip()[:1] == b"[":
+                return False
+            source.stream.seek(0)
             lines = (line for line in source.lines() if line.raw.strip())
-            first, second = next(lines, None), next(lines, None)
+            first = next(lines, None)
+            if first is None or first.cut:
+                return False
+            second = next(lines, None)
         except DataReadError:
             return True
-    if first is None or first.cut:
-        return False
     try:
         row = json.loads(first.raw.removeprefix(UTF8_BOM).decode("utf-8", "ignore"))
     except (ValueError, RecursionError):

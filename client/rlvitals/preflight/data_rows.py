@@ -11,7 +11,15 @@ from rlvitals.preflight.data_faults import Fault, Ledger, Spots
 from rlvitals.preflight.data_fields import Columns, Example, Turn, example, strings, text_of
 from rlvitals.preflight.data_lengths import CountTokens, Lengths
 from rlvitals.preflight.data_oddities import oddities
-from rlvitals.preflight.data_templates import Template, breaks, hinted, near_misses, role_breaks, template_of
+from rlvitals.preflight.data_templates import (
+    Template,
+    breaks,
+    hinted,
+    near_misses,
+    role_breaks,
+    template_of,
+    waits,
+)
 
 SHAPES_MAX, HASHES_MAX = 64, 1 << 18
 ROW_BYTES_MAX = 1 << 20
@@ -184,6 +192,8 @@ class Rows:
             else:
                 noted.setdefault(fault, detail)
         self._ends += answered
+        if answer and not found.whole and not template.start.search(answer) and not waits(prompt, template):
+            noted.setdefault(Fault.NO_GENERATION_PROMPT, f"ends with {prompt[-30:]!r}")
 
 
 class Doubles:

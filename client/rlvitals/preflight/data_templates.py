@@ -20,7 +20,9 @@ ASSISTANT = frozenset({"assistant", "model"})
 class Template:
     """A turn begins with ``start`` (its first group is the role) and ends with one of ``ends``.
 
-    ``marker`` names the start in messages. Where ``answers_only``, only the assistant's turns have an end.
+    ``marker`` names the start in messages. Where ``answers_only``, only the assistant's turns have an end, and
+    a system text without a marker of its own may stand between the beginning of the sequence and the first turn.
+    Where ``ends_optional``, relatives of the template have no ends at all.
     """
 
     name: str
@@ -28,6 +30,7 @@ class Template:
     start: re.Pattern[str]
     ends: tuple[str, ...]
     answers_only: bool = False
+    ends_optional: bool = False
 
 
 TEMPLATES: tuple[Template, ...] = (
@@ -56,6 +59,7 @@ TEMPLATES: tuple[Template, ...] = (
         marker="<|user|>",
         start=re.compile(r"<\|(system|user|assistant|tool)\|>"),
         ends=("<|end|>", "</s>"),
+        ends_optional=True,
     ),
     Template(
         name="Llama 2 or Mistral",
@@ -124,7 +128,7 @@ def breaks(text: str, template: Template, *, answered: bool) -> Iterator[Break]:
     events = _events(text, template)
     first = events[0] if events else None
     found = list(_turn_breaks(events, template))
-    if first is not None and _OPENERS.fullmatch(text, 0, first[0]) is None:
+    if first is not None and not _may_precede(text[: first[0]], template):
         found.insert(0, (Fault.NO_TURN_START, f"{text[:40]!r} stands before the first turn"))
     yield from found
     if not found:
@@ -133,7 +137,7 @@ def breaks(text: str, template: Template, *, answered: bool) -> Iterator[Break]:
     last = events[-1] if events else None
     if last is None:
         return
-    if answered and last[1]:
+    if answered and last[1] and _needs_end(last[1], template, events):
         yield Fault.NO_EOS, f"ends with {text[-30:]!r}, not with {template.ends[0]}"
     if not answered and last[1] not in ASSISTANT:
         yield Fault.NO_GENERATION_PROMPT, f"ends with {text[-30:]!r}"
@@ -154,6 +158,19 @@ def role_breaks(roles: Sequence[str]) -> Iterator[Break]:
         else:
             continue
         return
+
+
+def waits(text: str, template: Template) -> bool:
+    """Whether a rendered prompt ends with the assistant's turn start, as it must to be answered."""
+    events = _events(text, template)
+    return bool(events) and events[-1][1] in ASSISTANT
+
+
+def _may_precede(text: str, template: Template) -> bool:
+    if _OPENERS.fullmatch(text) is not None:
+        return True
+    begun = text.startswith(("<s>", "<｜begin▁of▁sentence｜>", "["))
+    return template.answers_only and begun
 
 
 def _events(text: str, template: Template) -> list[tuple[int, str]]:
@@ -180,11 +197,13 @@ def _turn_breaks(events: Sequence[tuple[int, str]], template: Template) -> Itera
         if not role and not opened and not no_start:
             no_start = True
             yield Fault.NO_TURN_START, f"{template.ends[0]} ends a turn that no {template.marker} began"
-        if role and opened and not no_end and _needs_end(opened, template):
+        if role and opened and not no_end and _needs_end(opened, template, events):
             no_end = True
             yield Fault.NO_TURN_END, f"turn {turns - 1} ({opened}) has no {template.ends[0]}"
         opened = role
 
 
-def _needs_end(role: str, template: Template) -> bool:
+def _needs_end(role: str, template: Template, events: Sequence[tuple[int, str]]) -> bool:
+    if template.ends_optional and all(other for _, other in events):
+        return False
     return not template.answers_only or role in ASSISTANT

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import sys
+import tracemalloc
 import zlib
 from collections.abc import Iterable
 from pathlib import Path
@@ -142,6 +143,11 @@ SHAPES = {
         "D17",
         Verdict.WARN,
     ),
+    "no_generation_prompt_before_an_answer": (
+        encoded({"prompt": f"{S}user\nA{E}\n", "completion": f"B{E}"}),
+        "D17",
+        Verdict.WARN,
+    ),
     "no_eos": (encoded(chatml("A", "Four.")), "D18", Verdict.WARN),
 }
 
@@ -163,6 +169,7 @@ NEAR = {
     "three_turns": chatml(f"A{E}\n{S}assistant\nB{E}\n{S}user\nC"),
     "thinking": {**chatml("A"), "prompt": f"{S}user\nA{E}\n{S}assistant\n<think>\n"},
     "number_or_float": {**chatml("A"), "weight": 1.5},
+    "answer_with_its_start": {"prompt": f"{S}user\nA{E}\n", "completion": f"{S}assistant\nB{E}"},
 }
 
 
@@ -182,6 +189,9 @@ TEMPLATES = {
     "gemma": ("<bos><start_of_turn>user\n{}<end_of_turn>\n<start_of_turn>model\n", "<end_of_turn>"),
     "mistral": ("<s>[INST] {} [/INST]", "</s>"),
     "deepseek": ("<｜begin▁of▁sentence｜><｜User｜>{}<｜Assistant｜>", "<｜end▁of▁sentence｜>"),
+    "mistral_system": ("<s>[SYSTEM_PROMPT]Be brief.[/SYSTEM_PROMPT][INST]{}[/INST]", "</s>"),
+    "deepseek_system": ("<｜begin▁of▁sentence｜>Be brief.<｜User｜>{}<｜Assistant｜>", "<｜end▁of▁sentence｜>"),
+    "glm": ("[gMASK]<sop><|user|>\n{}<|assistant|>\n", ""),
     "phi": ("<|user|>\n{}<|end|>\n<|assistant|>\n", "<|end|>"),
 }
 
@@ -194,6 +204,18 @@ def test_other_templates_are_known_and_their_lost_starts_found(tmp_path: Path, n
     rows[3]["prompt"] = "user 3 asks" + rows[3]["prompt"][prompt.index("{") :]
     found = bad(findings(written(tmp_path, map(encoded, rows))))
     assert "line 4" in found["D16"].evidence
+
+
+def test_a_large_array_in_one_line_is_read_in_little_memory(tmp_path: Path) -> None:
+    path = tmp_path / "rows.json"
+    path.write_text(json.dumps([chatml(f"{n} " + "x" * 2000) for n in range(3000)]))
+    tracemalloc.start()
+    try:
+        assert read_file(path).facts.rows == 3000
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < path.stat().st_size / 1.2
 
 
 def test_rows_of_another_template_than_the_tokenizers_are_fatal(tmp_path: Path) -> None:
