@@ -66,6 +66,18 @@ def _open_turns(ids: Sequence[int], start: int | None, end: int | None) -> int:
     return counts[start if start is not None else -1] - counts[end if end is not None else -1]
 
 
+def tell_refusal(error: str) -> Finding:
+    """T15 for a template that raises for this tokenizer."""
+    return Finding(
+        check="T15",
+        verdict=Verdict.FATAL,
+        subject="The chat template cannot be rendered",
+        evidence=error,
+        fix="take the chat_template that ships with this tokenizer",
+        where="tokenizer_config.json: chat_template",
+    )
+
+
 def check_prompts(
     tokens: TokenizerFacts, rendering: Rendering | None, stops: Stops, prompts: Iterable[Passage] = ()
 ) -> Iterator[Finding]:

@@ -15,7 +15,7 @@ from rlvitals.preflight.identity import check_padding_side, check_same
 from rlvitals.preflight.markers import check_near_misses, check_response_marker, check_specials
 from rlvitals.preflight.model import GenerationFacts, ModelFacts, read_generation, read_model
 from rlvitals.preflight.passage import Passage
-from rlvitals.preflight.prompts import check_injection, check_prompts
+from rlvitals.preflight.prompts import check_injection, check_prompts, tell_refusal
 from rlvitals.preflight.stops import Stops, check_eos, check_pad, check_turn_end
 from rlvitals.preflight.subject import Subject
 from rlvitals.preflight.template import Rendering, render
@@ -32,12 +32,14 @@ from rlvitals.preflight.vocabulary_fit import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenizationFacts:
-    """All that T1 to T21 look at. ``rendering`` is None without a chat template or where it cannot be rendered."""
+    """All that T1 to T21 look at. ``rendering`` is None without a chat template or where it cannot be rendered;
+    ``template_error`` says why, also where it could be with an absent token left empty."""
 
     tokens: TokenizerFacts
     model: ModelFacts | None = None
     generation: GenerationFacts | None = None
     rendering: Rendering | None = None
+    template_error: str = ""
     others: dict[str, TokenizerFacts] = field(default_factory=dict)
     passages: Sequence[Passage] = ()
     stop_ids: tuple[int, ...] = ()
@@ -66,7 +68,10 @@ def judge(facts: TokenizationFacts) -> Iterator[Finding]:
     yield from check_prefix(tokens, rendering)
     yield from check_merge(tokens, rendering, [p.text for p in passages if p.role == "assistant"])
     yield from check_bos(tokens, rendering)
-    yield from check_prompts(tokens, rendering, stops, [p for p in passages if p.role == "prompt"])
+    if facts.template_error:
+        yield tell_refusal(facts.template_error)
+    else:
+        yield from check_prompts(tokens, rendering, stops, [p for p in passages if p.role == "prompt"])
     yield from check_injection(tokens, passages)
     yield from _texts(tokens, passages)
     yield from check_same(tokens, facts.others)
@@ -83,7 +88,8 @@ def _texts(tokens: TokenizerFacts, passages: Sequence[Passage]) -> Iterator[Find
 
 def check_tokenization(subject: Subject) -> Iterator[Finding]:
     """Reads what was given and judges it. What can't be read is a finding; without a tokenizer that is all."""
-    given = subject.tokenizer if subject.tokenizer is not None else _folder_with(subject.model, "tokenizer.json")
+    source = _cached(subject.model)
+    given = subject.tokenizer if subject.tokenizer is not None else _folder_with(source, "tokenizer.json")
     if given is None:
         yield _skipped("T1", "Tokenizer", "no tokenizer was given")
         return
@@ -92,11 +98,11 @@ def check_tokenization(subject: Subject) -> Iterator[Finding]:
         yield _unreadable("T1", "The tokenizer cannot be read", given, error)
         return
     parts: dict[str, Any] = {}
-    yield from _read(parts, "model", read_model, subject.model, "T1")
+    yield from _read(parts, "model", read_model, source, "T1")
     sampling = subject.generation_config
-    sampling = sampling if sampling is not None else _folder_with(subject.model, "generation_config.json")
+    sampling = sampling if sampling is not None else _folder_with(source, "generation_config.json")
     yield from _read(parts, "generation", read_generation, sampling, "T7")
-    yield from _read_template(parts, tokens, subject.chat_template)
+    _read_template(parts, tokens, subject.chat_template)
     others: dict[str, TokenizerFacts] = {}
     for role, other in subject.other_tokenizers.items():
         yield from _read(others, role, read_tokenizer, other, "T20")
@@ -125,27 +131,34 @@ def _read(parts: dict[str, Any], name: str, read: Any, given: Any, check: str) -
         parts[name] = value
 
 
-def _read_template(parts: dict[str, Any], tokens: TokenizerFacts, given: str | None) -> Iterator[Finding]:
+def _read_template(parts: dict[str, Any], tokens: TokenizerFacts, given: str | None) -> None:
     template = _as_text(str(given)) if given is not None else tokens.chat_template
     if template is None:
         return
     rendering, error = render(tokens, template)
-    if error:
-        yield Finding(
-            check="T15",
-            verdict=Verdict.FATAL,
-            subject="The chat template cannot be rendered",
-            evidence=error,
-            fix="take the chat_template that ships with this tokenizer",
-            where="tokenizer_config.json: chat_template",
-        )
-    parts["rendering"] = rendering
+    parts.update(rendering=rendering, template_error=error)
 
 
 def _as_text(template: str) -> str:
     """The template itself, or the file that holds it."""
-    one_line = "\n" not in template and "{" not in template
-    return Path(template).read_text(encoding="utf-8") if one_line and Path(template).is_file() else template
+    text = None
+    if "\n" not in template and "{" not in template:
+        text, _ = outcome(lambda: Path(template).read_text(encoding="utf-8"))
+    return template if text is None else text
+
+
+def _cached(model: Any) -> Any:
+    """The folder of a model that is named and lies in the hub's cache; anything else as it is."""
+    if not isinstance(model, str) or model.count("/") != 1 or Path(model).exists():
+        return model
+    folder, _ = outcome(_snapshot, model)
+    return model if folder is None else folder
+
+
+def _snapshot(name: str) -> str:
+    from huggingface_hub import snapshot_download
+
+    return str(snapshot_download(name, local_files_only=True))
 
 
 def _folder_with(model: Any, file: str) -> Path | None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from rlvitals.preflight.finding import Verdict
 from rlvitals.preflight.markers import (
@@ -146,3 +148,19 @@ def test_t9_words_in_brackets_are_no_markers() -> None:
     tokens = facts()
     noting = TEMPLATE.replace("assistant\n", "assistant\n[NOTE] <br> a<b>c")
     assert verdicts(check_specials(tokens, rendering(tokens, noting))) == [Verdict.OK]
+
+
+@given(st.text("<>|im_end /IMEND", max_size=12), st.text("<>|ab ", max_size=4))
+@settings(max_examples=30, deadline=None)
+def test_t10_a_whole_marker_is_never_taken_for_a_damaged_one(before: str, after: str) -> None:
+    tokens = facts()
+    pattern = near_miss_pattern(tokens)
+    assert pattern is not None
+    assert "<|im_end|>" not in near_misses(tokens, pattern, f"{before}<|im_end|>{after}")
+
+
+@given(st.lists(st.integers(0, 3), max_size=12), st.lists(st.integers(0, 3), min_size=1, max_size=3))
+@settings(max_examples=30, deadline=None)
+def test_occurrences_are_those_that_a_string_search_finds(ids: list[int], marker: list[int]) -> None:
+    text, sought = ("".join(map(str, part)) for part in (ids, marker))
+    assert occurrences(ids, marker) == sum(text.startswith(sought, at) for at in range(len(text)))

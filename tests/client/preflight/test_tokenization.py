@@ -147,3 +147,23 @@ def test_nothing_given_is_changed() -> None:
     before = tokenizer.backend_tokenizer.to_str(), tokenizer.padding_side, tokenizer.chat_template
     check(tokenizer=tokenizer, model=ROWS, chat_template=LLAMA_TEMPLATE)
     assert before == (tokenizer.backend_tokenizer.to_str(), tokenizer.padding_side, tokenizer.chat_template)
+
+
+def test_a_named_model_is_looked_up_in_the_hubs_cache_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit = "a" * 40
+    folder = tmp_path / "models--org--small"
+    (folder / "refs").mkdir(parents=True)
+    (folder / "refs" / "main").write_text(commit)
+    build().save_pretrained(folder / "snapshots" / commit)
+    (folder / "snapshots" / commit / "config.json").write_text(json.dumps({"vocab_size": ROWS}))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    assert _one(check(model="org/small"), "T1", Verdict.OK)
+    assert _one(check(model="org/other", tokenizer=build()), "T1", Verdict.FATAL).where == "org/other"
+
+
+def test_a_template_that_raises_is_told_once_under_t15() -> None:
+    report = check(tokenizer=build(template="{{ bos_token + 'x' }}" + LLAMA_TEMPLATE))
+    assert [f.evidence for f in report.of_check("T15")] == ["UndefinedError: 'bos_token' is undefined"]
+    assert "Llama 3's" in _one(report, "T9", Verdict.FATAL).subject
