@@ -12,15 +12,19 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rlvitals.probes.arguments import ShapeError
+from rlvitals.probes.arguments import DeviceError, ShapeError
+from rlvitals.probes.arrays import is_tensor
 
 
 def dense(**named: Tensor | None) -> tuple[Any, ...]:
     """The values in their order, detached; nested ones padded, dense ones and None as they are.
 
     Raises `ShapeError` where (B, T) tensors are nested and dense side by side, a nested one has more than one
-    number a token, or (seen on a CPU only) their rows have other lengths.
+    number a token, or (seen on a CPU only) their rows have other lengths; `DeviceError` for an array among them.
     """
+    for name, value in named.items():
+        if value is not None and not is_tensor(value):
+            raise DeviceError(name, "a tensor", type(value).__name__)
     given = {name: value.detach() if value is not None else None for name, value in named.items()}
     ragged = {name: value for name, value in given.items() if value is not None and value.is_nested}
     if not ragged:

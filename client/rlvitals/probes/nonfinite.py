@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rlvitals.probes import census as on_the_host
-from rlvitals.probes.arguments import check_floating, check_ids, check_tokens
+from rlvitals.probes.arguments import check_floating, check_ids, check_same_device, check_tokens
 from rlvitals.probes.arrays import Floats, floats, is_tensor
 from rlvitals.probes.census import KINDS, census
 from rlvitals.probes.tally import Tally
@@ -68,6 +68,7 @@ def tally_nonfinite(
         return tally
     if any(map(is_tensor, logprobs.values())):
         return tally + measure_nonfinite(logprobs, mask, ids=ids, sample_offset=sample_offset).tally()
+    check_same_device(**logprobs, mask=mask, ids=ids)
     arrays, mask, ids = {name: np.asarray(value) for name, value in logprobs.items()}, _array(mask), _array(ids)
     check_tokens(**arrays, mask=mask, ids=ids)
     check_floating(**arrays)
@@ -106,9 +107,11 @@ def tally_nonfinite_ratios(logp: Any, old: Any, mask: Any, *, ids: Any = None, s
     """As `measure_nonfinite_ratios`, of tensors or arrays; on a GPU this waits."""
     if is_tensor(logp):
         return measure_nonfinite_ratios(logp, old, mask, ids=ids, sample_offset=sample_offset).tally()
+    check_same_device(logp=logp, old=old, mask=mask, ids=ids)
     logp, old, mask, ids = np.asarray(logp), np.asarray(old), _array(mask), _array(ids)
     check_tokens(logp=logp, old=old, mask=mask, ids=ids)
     check_floating(logp=logp, old=old)
+    check_ids("ids", ids)
     with np.errstate(invalid="ignore", over="ignore"):
         apart = (logp - old).astype(logp.dtype)
     apart = np.where(np.isneginf(apart), 0.0, np.where(apart > math.log(np.finfo(logp.dtype).max), np.inf, apart))
@@ -132,6 +135,7 @@ def measure_nonfinite_ratios(
     logp, old, mask, ids = dense(logp=logp, old=old, mask=mask, ids=ids)
     check_tokens(logp=logp, old=old, mask=mask, ids=ids)
     check_floating(logp=logp, old=old)
+    check_ids("ids", ids)
     return Reduction(
         parts=(nonfinite_torch.counted_ratios(logp, old, mask, ids),),
         build=partial(_build_ratios, logp.shape[1], sample_offset),

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+from rlvitals.probes.advantages import measure_advantages
 from rlvitals.probes.arguments import (
     DeviceError,
     DtypeError,
@@ -18,8 +19,11 @@ from rlvitals.probes.arguments import (
     VocabularyError,
 )
 from rlvitals.probes.components import tally_components
-from rlvitals.probes.content import ContentTable, tally_content
+from rlvitals.probes.content import EVERY_ROW, ContentTable, tally_content
+from rlvitals.probes.content_device import DeviceContent
 from rlvitals.probes.duplicates import tally_duplicates
+from rlvitals.probes.entropy import measure_entropy, tally_entropy
+from rlvitals.probes.forced import measure_forced, tally_forced
 from rlvitals.probes.gradients import (
     measure_loss_tokens,
     measure_policy_pull,
@@ -30,7 +34,13 @@ from rlvitals.probes.gradients import (
 from rlvitals.probes.groups import tally_advantages, tally_rewards, total_rewards
 from rlvitals.probes.kl import measure_kl, tally_kl
 from rlvitals.probes.lengths import tally_lengths
-from rlvitals.probes.nonfinite import measure_nonfinite, tally_nonfinite
+from rlvitals.probes.logits import measure_logits
+from rlvitals.probes.nonfinite import (
+    measure_nonfinite,
+    measure_nonfinite_ratios,
+    tally_nonfinite,
+    tally_nonfinite_ratios,
+)
 from rlvitals.probes.ratios import (
     measure_ratios,
     measure_reference,
@@ -40,7 +50,7 @@ from rlvitals.probes.ratios import (
     tally_rollout,
 )
 from rlvitals.probes.repetition import tally_repetition
-from rlvitals.probes.text import tally_text
+from rlvitals.probes.text import pack, tally_text
 from rlvitals.probes.text_device import DeviceText
 from rlvitals.probes.tokens import TokenTable
 from tests.client.probes.catalogue import batch, token_table
@@ -50,6 +60,7 @@ META = {name: value.to("meta") for name, value in GOOD.items()}
 ARRAYS = {name: value.numpy() for name, value in GOOD.items()}
 TEXT = DeviceText(token_table(), "cpu")
 CONTENT = ContentTable.of(token_table())
+WRITTEN = DeviceContent(CONTENT, "cpu")
 KL = {"coef": 0.1}
 CLIP = {"eps_low": 0.1, "eps_high": 0.1}
 
@@ -80,6 +91,9 @@ _KL = reading("logp", "ref", "mask", "weight", "ids")
 _RATIOS = reading("logp", "old", "mask", "advantages", "ids")
 _ROLLOUT = {"logp": "logp", "rollout": "old", "mask": "mask", "ids": "ids"}
 _REFERENCE = reading("logp", "ref", "mask", "ids")
+_OVERFLOW = reading("logp", "old", "mask", "ids")
+_CENSUS = reading("logp", "ref", "old", "mask", "ids")
+_FORCED = reading("chosen", "mask", "ids")
 _PULL = reading("logp", "old", "advantages", "mask", "weight")
 
 
@@ -113,17 +127,31 @@ PROBES = {
     "tally_policy_pull": Probe(tally_policy_pull, _PULL),
     "measure_nonfinite": Probe(_census, reading("logp", "ref", "old", "mask", "ids")),
     "tally_nonfinite": Probe(tally_nonfinite, reading("logp", "ref", "old", "mask", "ids")),
+    "measure_nonfinite_ratios": Probe(measure_nonfinite_ratios, _OVERFLOW),
+    "tally_nonfinite_ratios": Probe(tally_nonfinite_ratios, _OVERFLOW),
+    "tally_nonfinite_ratios of arrays": Probe(tally_nonfinite_ratios, _OVERFLOW, arrays=True),
+    "tally_nonfinite of arrays": Probe(tally_nonfinite, _CENSUS, arrays=True),
+    "measure_entropy": Probe(measure_entropy, reading("entropy", "mask")),
+    "tally_entropy": Probe(tally_entropy, reading("entropy", "mask")),
+    "tally_entropy of arrays": Probe(tally_entropy, reading("entropy", "mask"), arrays=True),
+    "measure_forced": Probe(measure_forced, _FORCED),
+    "tally_forced": Probe(tally_forced, _FORCED),
+    "tally_forced of arrays": Probe(tally_forced, _FORCED, arrays=True),
+    "tally_policy_pull of arrays": Probe(tally_policy_pull, _PULL, arrays=True),
+    "tally_loss_tokens of arrays": Probe(tally_loss_tokens, reading("mask"), arrays=True),
+    "weights_for of arrays": Probe(weights_for, reading("mask"), {"loss_type": "grpo"}, arrays=True),
     "measure_loss_tokens": Probe(measure_loss_tokens, reading("mask")),
     "tally_loss_tokens": Probe(tally_loss_tokens, reading("mask")),
     "weights_for": Probe(weights_for, reading("mask"), {"loss_type": "grpo"}),
     "DeviceText.measure": Probe(TEXT.measure, reading("ids", chosen="mask")),
+    "DeviceContent.measure": Probe(WRITTEN.measure, reading("ids", chosen="mask"), {"sample": EVERY_ROW}),
     "tally_text": Probe(_text, reading("ids", chosen="mask")),
     "tally_text of arrays": Probe(_text, reading("ids", chosen="lengths"), arrays=True),
     "tally_content": Probe(_content, reading("ids", chosen="mask")),
     "tally_repetition": Probe(tally_repetition, reading("ids", chosen="mask")),
     "tally_duplicates": Probe(tally_duplicates, reading("ids", chosen="lengths"), {"group_size": 2}),
 }
-TOKENS = ("logp", "ref", "old", "mask", "ids")
+TOKENS = ("logp", "ref", "old", "mask", "ids", "entropy", "chosen")
 
 
 def cases(*kinds: str, beside: tuple[str, ...] = (), least: int = 1, first: bool = True) -> list[Any]:
@@ -176,7 +204,12 @@ _HOST = ("tally_text", "tally_text of arrays", "tally_content", "tally_repetitio
 
 @pytest.mark.parametrize(("probe", "argument"), cases(*TOKENS, "weight", "advantages", beside=_HOST, first=False))
 def test_tensors_on_another_device_are_named(probe: Probe, argument: str) -> None:
-    with pytest.raises(DeviceError, match=rf"^{argument}: expected an? (tensor|array) on cpu .*, got .* on meta$"):
+    first = next(iter(probe.reads))
+    # among arrays it may be the one that is no tensor that is named
+    expected = (
+        r"\w+: expected an?" if probe.arrays else f"{argument}: expected a tensor on cpu as ({first}|table) is,"
+    )
+    with pytest.raises(DeviceError, match=f"^{expected} .*"):
         probe(**{argument: META[probe.reads[argument]]})
 
 
@@ -188,7 +221,7 @@ def test_ids_that_are_no_integers_are_named(probe: Probe, argument: str, dtype: 
         probe(**{argument: ids})
 
 
-@pytest.mark.parametrize(("probe", "argument"), cases("logp", "ref", "old"))
+@pytest.mark.parametrize(("probe", "argument"), cases("logp", "ref", "old", "entropy"))
 def test_log_probs_that_are_no_floats_are_named(probe: Probe, argument: str) -> None:
     wrong = ARRAYS["ids"] if probe.arrays else GOOD["ids"]
     with pytest.raises(DtypeError, match=rf"^{argument}: expected floating-point numbers, got (torch\.)?int64$"):
@@ -201,7 +234,7 @@ def test_an_unknown_estimator_is_named(name: str) -> None:
         PROBES[name](estimator="k9")
 
 
-@pytest.mark.parametrize("name", [name for name in PROBES if "ratios" in name])
+@pytest.mark.parametrize("name", [name for name in PROBES if "_ratios" in name and "nonfinite" not in name])
 @pytest.mark.parametrize("argument", ["eps_low", "eps_high"])
 @pytest.mark.parametrize("value", [-0.1, float("nan")])
 def test_a_clip_range_below_0_is_named(name: str, argument: str, value: float) -> None:
@@ -246,6 +279,45 @@ def test_lengths_that_are_no_integers_or_do_not_match_are_named() -> None:
         tally_lengths([1, 2], [5.0, 5.0], {5}, 8)
     with pytest.raises(ShapeError, match=r"^lengths and last_ids: expected one last id per completion"):
         tally_lengths([1, 2], [5], {5}, 8)
+
+
+def test_logits_of_the_wrong_kind_are_named() -> None:
+    logits = GOOD["logits"]
+    with pytest.raises(ShapeError, match=r"^logits: expected \(B, T, V\), got \(6, 9\)$"):
+        measure_logits(logits[:, :, 0])
+    with pytest.raises(DtypeError, match=r"^logits: expected floating-point numbers, got torch.int64$"):
+        measure_logits(logits.long())
+    with pytest.raises(ShapeError, match=r"^mask: expected \(6, 9\), got \(6, 8\)$"):
+        measure_logits(logits, GOOD["mask"][:, :8])
+    with pytest.raises(DeviceError, match=r"^mask: expected a tensor on cpu as logits is, got Tensor on meta$"):
+        measure_logits(logits, META["mask"])
+    with pytest.raises(ProbeArgumentError, match=r"^positions: expected 1 or more, got 0$"):
+        measure_logits(logits, positions=0)
+
+
+def test_advantages_of_another_size_than_their_groups_are_named() -> None:
+    with pytest.raises(ShapeError, match=r"^equal: expected \(6,\), got \(5,\)$"):
+        measure_advantages(GOOD["advantages"], equal=GOOD["equal"][:5])
+    with pytest.raises(ShapeError, match=r"^advantages: expected \(B,\) or \(B, T\), got \(6, 9, 11\)$"):
+        measure_advantages(GOOD["logits"])
+    with pytest.raises(ShapeError, match=r"^mask: expected \(6, 9\) as advantages has, got \(6, 8\)$"):
+        measure_advantages(GOOD["logp"], mask=GOOD["mask"][:, :8])
+    with pytest.raises(
+        DeviceError, match=r"^mask: expected a tensor on cpu as advantages is, got Tensor on meta$"
+    ):
+        measure_advantages(GOOD["logp"], mask=META["mask"])
+
+
+@pytest.mark.parametrize("name", [name for name in PROBES if name.startswith("measure_")])
+def test_an_array_among_tensors_is_named(name: str) -> None:
+    last = list(PROBES[name].reads)[-1]
+    with pytest.raises(DeviceError, match=rf"^{last}: expected a tensor, got ndarray$"):
+        PROBES[name](**{last: ARRAYS[PROBES[name].reads[last]]})
+
+
+def test_completions_of_floats_are_not_packed() -> None:
+    with pytest.raises(DtypeError, match=r"^completions: expected integers, got float$"):
+        pack([[1, 2], [3.0]])  # type: ignore[list-item]
 
 
 class NoVocabulary:
