@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-MEGABYTES = 128
+MEGABYTES = 64
 """Of the file that is written and read; RLVITALS_BENCH_MB sets another size."""
 SENTENCE = (
     "the sum of two odd numbers is even because each of them is one more than an even number and so "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ from rlvitals.preflight.data_rows import DataOptions, Rows
 
 Progress = Callable[[int, "int | None"], None]
 SUFFIXES = (".jsonl", ".ndjson", ".json", ".parquet", ".csv", ".tsv")
+_ESCAPED = re.compile(rb"\\[ubfr]")
+"""Escapes behind which JSON may hide an oddity; ``\\\\frac`` with one backslash is a form feed."""
 PROGRESS_ROWS, PEEKED = 256, 4096
 
 
@@ -163,7 +166,7 @@ class _Reader:
             if odd:
                 self._scan_text(line.number, text)
         else:
-            self.rows.add(line.number, value, line.raw, look_inside=odd or _escaped(line.raw))
+            self.rows.add(line.number, value, line.raw, look_inside=odd or _ESCAPED.search(line.raw) is not None)
 
     def _scan_text(self, number: int, text: str) -> None:
         for fault, detail in oddities(text).items():
@@ -248,13 +251,6 @@ class _Reader:
             self.ledger.note(Fault.INVALID_UTF8, number, f"{broken[:8].hex(' ')} ({error.reason})")
             return
         self.rows.add(number, row, repr(row).encode("utf-8", "backslashreplace"), look_inside=True)
-
-
-def _escaped(raw: bytes) -> bool:
-    """Whether JSON may hide an oddity behind an escape; ``\\frac`` with one backslash is a form feed."""
-    if b"\\" not in raw:
-        return False
-    return b"\\u" in raw or b"\\b" in raw or b"\\f" in raw or b"\\r" in raw
 
 
 def _is_lines(path: Path) -> bool:

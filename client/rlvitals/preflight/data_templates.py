@@ -10,6 +10,7 @@ from rlvitals.preflight.data_faults import Fault
 
 EVENTS_MAX = 2000
 """Markers of one text that are looked at."""
+TAIL_CHARS = 256
 ROLES = frozenset(
     {"system", "developer", "user", "assistant", "model", "tool", "function", "ipython", "observation"}
 )
@@ -75,11 +76,11 @@ _OPENERS = re.compile(
 )
 _FULLWIDTH_BAR, _JSON_BAR = "｜".encode(), b"\\uff5c"
 _NEAR = re.compile(
-    r"<[ \t]*\|?[ \t]*/?(im_start|im_end|endoftext|eot_id|start_header_id|end_header_id|begin_of_text|end_of_text)"
+    r"<[ \t]*\|?[ \t]*/?"
+    r"(?i:im_start|im_end|endoftext|eot_id|start_header_id|end_header_id|begin_of_text|end_of_text)"
     r"[ \t]*\|?[ \t]*>?"
-    r"|<[ \t]*(start_of_turn|end_of_turn)[ \t]*>?"
-    r"|\|(im_start|im_end|eot_id)\|>?",
-    re.IGNORECASE,
+    r"|<[ \t]*(?i:start_of_turn|end_of_turn)[ \t]*>?"
+    r"|\|(?i:im_start|im_end|eot_id)\|>?"
 )
 _EXACT = frozenset(
     {"<start_of_turn>", "<end_of_turn>"}
@@ -162,7 +163,7 @@ def role_breaks(roles: Sequence[str]) -> Iterator[Break]:
 
 def waits(text: str, template: Template) -> bool:
     """Whether a rendered prompt ends with the assistant's turn start, as it must to be answered."""
-    events = _events(text, template)
+    events = _events(text[-TAIL_CHARS:], template) or _events(text, template)
     return bool(events) and events[-1][1] in ASSISTANT
 
 
