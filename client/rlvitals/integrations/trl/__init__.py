@@ -10,9 +10,7 @@ from typing import Any
 
 import rlvitals
 from rlvitals.contract.command import CommandKind
-from rlvitals.integrations.trl import facts, hooks
-from rlvitals.integrations.trl.callback import VitalsCallback
-from rlvitals.integrations.trl.session import Session
+from rlvitals.integrations.trl import facts
 from rlvitals.reporter import Reporter
 
 
@@ -34,6 +32,11 @@ def attach(
     The other arguments are those of `rlvitals.init`. With several ranks only rank 0 reports; the others get a
     reporter that does nothing.
     """
+    # here and not above: a plain loop uses modules of this package without having transformers
+    from rlvitals.integrations.trl import hooks
+    from rlvitals.integrations.trl.callback import VitalsCallback
+    from rlvitals.integrations.trl.session import Session
+
     attached = next((c for c in trainer.callback_handler.callbacks if isinstance(c, VitalsCallback)), None)
     if attached is not None:
         return attached.session.reporter
