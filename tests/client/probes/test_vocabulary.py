@@ -105,9 +105,9 @@ def test_mistrals_own_tokenizers_are_read_however_they_are_wrapped(name: str) ->
 
 
 def test_the_adapter_of_transformers_around_mistrals_tokenizer_is_read_through() -> None:
+    inner = mistral("mistral_v1")
     from transformers.tokenization_mistral_common import MistralCommonBackend
 
-    inner = mistral("mistral_v1")
     adapter = MistralCommonBackend(tokenizer_path=str(inner.file_path))
     assert np.array_equal(TokenTable.read(adapter).classes, TokenTable.read(inner).classes)
 
