@@ -86,6 +86,14 @@ class Switch(TrainerCallback):
         if self._on:
             self._ours.on_step_begin(*told, **loop)
 
+    def on_pre_optimizer_step(self, *told: Any, **loop: Any) -> None:
+        if self._on:
+            self._ours.on_pre_optimizer_step(*told, **loop)
+
+    def on_optimizer_step(self, *told: Any, **loop: Any) -> None:
+        if self._on:
+            self._ours.on_optimizer_step(*told, **loop)
+
     def on_step_end(self, *told: Any, **loop: Any) -> None:
         if self._on:
             self._ours.on_step_end(*told, **loop)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -51,12 +52,16 @@ class VitalsCallback(TrainerCallback):
             self.session.step_begins(rate)
 
     def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        began = time.perf_counter()
         with Guard("before the optimizer's step"):
             self.session.optimizer_begins()
+        self.session.reporter.spent(time.perf_counter() - began)
 
     def on_optimizer_step(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        began = time.perf_counter()
         with Guard("after the optimizer's step"):
             self.session.optimizer_done()
+        self.session.reporter.spent(time.perf_counter() - began)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **loop: Any) -> None:
         self.session.step_ends(state.global_step)

@@ -37,7 +37,7 @@ PER_TOKEN = (
 )
 OF_OLD = (*ratios.METRICS, "numerics.nonfinite_old", "numerics.nonfinite_ratios")
 _LOGPROBS = ("old_per_token_logps", "ref_per_token_logps", "sampling_per_token_logps")
-_CLIPS = ("ratio.clip_low_share", "ratio.clip_high_share")
+_CLIPS = ("ratio.clip_low_share", "ratio.clip_high_share", "ratio.clip_share")
 _PULLS = ("kl.grad_norm", "kl.pull_ratio")
 
 
@@ -149,11 +149,12 @@ def _written(trainer: Any, batch: MicroBatch, mask: Tensor) -> Iterator[Piece]:
     inputs = batch.inputs
     if batch.entropy is not None and batch.entropy.shape == mask.shape:
         yield "entropy", partial(measure_entropy, batch.entropy, mask)
-    own = None if getattr(trainer, "rollout_func", None) is not None else inputs["completion_mask"]
-    chosen = inputs.get("tool_mask", own)
+    chosen = inputs.get("tool_mask")
     if chosen is not None:
         where: dict[str, Any] = {"sample_offset": batch.sample_offset, "vocabulary": batch.vocabulary}
         yield "forced tokens", partial(measure_forced, chosen, mask, inputs["completion_ids"], **where)
+    elif getattr(trainer, "rollout_func", None) is None:
+        yield "forced tokens", partial(_counted, {"policy.forced": 0}, mask)
 
 
 def _sampler(trained: Tensor, sampled: Tensor | None, mask: Tensor, where: Mapping[str, Any]) -> Iterator[Piece]:
@@ -177,6 +178,12 @@ def _over_reference(
 def no_reference(trainer: Any) -> str:
     """Why there are no reference log-probs."""
     return facts.BETA_IS_ZERO if facts.kl_coef(trainer) == 0 else NO_REFERENCE_IN_LOSS
+
+
+def _counted(counts: Mapping[str, int], like: Tensor) -> Reduction:
+    """What is known without a look at a tensor, in the form of the rest."""
+    nothing = torch.zeros(0, dtype=torch.float64, device=like.device)
+    return Reduction(parts=(nothing,), build=lambda parts: Tally(counts=counts))
 
 
 def absent(names: tuple[str, ...], reason: str, like: Tensor) -> Reduction:

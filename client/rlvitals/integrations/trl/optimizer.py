@@ -24,6 +24,7 @@ OF_WEIGHTS = (
     "gradient.skipped_steps",
     "numerics.nonfinite_weights",
 )
+PARAMETERS = 6
 SCALE = ("gradient.loss_scale",)
 DEEPSPEED = "not measured: DeepSpeed's engine keeps gradients, weights and loss scale to itself"
 
@@ -56,7 +57,7 @@ class OptimizerWatch:
     def step_begins(self, step: int) -> None:
         """Keeps copies of a few weights, ours alone, until `step_done`."""
         if self.first and not self.refused:
-            self._before = updates.sample_weights(self._parameters(), seed=step)
+            self._before = updates.sample_weights(self._parameters(), seed=step, parameters=PARAMETERS)
 
     def step_done(self) -> Iterator[Reduction]:
         before, self._before = self._before, None

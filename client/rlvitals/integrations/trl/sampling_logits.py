@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -16,21 +17,23 @@ from rlvitals.probes.reduction import Reduction
 from rlvitals.probes.tally import Tally
 
 METRICS = ("numerics.logit_std", "numerics.logit_min", "numerics.logit_max", "numerics.nonfinite_logits")
-ROWS = 8
 ENGINE = "not measured: another engine samples, and the loss never forms logits"
 COMPILED = "not measured: the model is compiled"
-UNSEEN = "not measured: no logits were formed while completions were sampled"
+EVERY = 4
+UNSEEN = f"not measured: logits are looked at while completions are sampled, in each {EVERY}th generation"
 
 
 class SamplingLogits:
-    """A hook on the output embedding that looks at the 1st, 2nd, 4th, 8th … token of the completions.
+    """A hook on the output embedding that looks at the 1st, 16th, 256th … token, of one completion each time.
 
-    It acts between `begin` and `end` only, where one position at a time is formed, reads at most ``ROWS``
-    completions, and never changes what the module returns.
+    It does so in each ``EVERY``-th generation, since a row of logits is as long as the vocabulary. It acts between
+    `begin` and `end` only, where one position at a time is formed, and never changes what the module returns.
+    ``found`` takes what was launched and the seconds that it took.
     """
 
-    def __init__(self, trainer: Any, found: Callable[[Reduction], None]) -> None:
-        self._found, self._tokens, self._open = found, 0, False
+    def __init__(self, trainer: Any, found: Callable[[Reduction, float], None]) -> None:
+        self._found, self._tokens, self._looks, self._open = found, 0, 0, False
+        self._generations = 0
         self._rank = int(trainer.accelerator.process_index)
         self.refused = _refusal(trainer)
         self._handle: Any = None
@@ -46,7 +49,8 @@ class SamplingLogits:
             self._handle = None
 
     def begin(self) -> None:
-        self._tokens, self._open = 0, True
+        self._tokens, self._open = 0, self._generations % EVERY == 0
+        self._generations += 1
 
     def end(self) -> None:
         self._open = False
@@ -58,12 +62,21 @@ class SamplingLogits:
         if not self._open or not isinstance(logits, Tensor) or logits.dim() != 3 or logits.shape[1] != 1:
             return
         self._tokens += 1
-        if self._tokens & (self._tokens - 1):
+        if not _is_power_of_16(self._tokens):
             return
+        began = time.perf_counter()
         with Guard("looking at logits"):
-            first = self._rank * logits.shape[0]
-            looked = measure_logits(logits.detach()[:ROWS], positions=ROWS, sample_offset=first)
-            self._found(replace(looked, build=partial(_at, self._tokens - 1, looked.build)))
+            row = self._looks % logits.shape[0]
+            looked = measure_logits(
+                logits.detach()[row : row + 1], positions=1, sample_offset=self._rank * logits.shape[0] + row
+            )
+            self._looks += 1
+            placed = replace(looked, build=partial(_at, self._tokens - 1, looked.build))
+            self._found(placed, time.perf_counter() - began)
+
+
+def _is_power_of_16(number: int) -> bool:
+    return number & (number - 1) == 0 and number.bit_length() % 4 == 1
 
 
 def _at(position: int, build: Callable[[Sequence[Floats]], Tally], parts: Sequence[Floats]) -> Tally:

@@ -22,7 +22,7 @@ from rlvitals.integrations.trl.sampling_logits import SamplingLogits
 from rlvitals.integrations.trl.steps import Finished, Step
 from rlvitals.integrations.trl.telling import Teller
 from rlvitals.probes.phases import PhaseClock, StepPhase
-from rlvitals.probes.reduction import Pending
+from rlvitals.probes.reduction import Pending, Reduction
 from rlvitals.probes.tally import Tally
 from rlvitals.reporter import Reporter
 
@@ -47,7 +47,7 @@ class Session:
         self._reader: Reader | None = None
         self.clock = PhaseClock()
         self._optimizer, self._numbering = OptimizerWatch(trainer), Numbering()
-        self._logits = SamplingLogits(trainer, lambda found: self._step.add([found]))
+        self._logits = SamplingLogits(trainer, self._logits_seen)
         self._tail = Tail()
         self._step = Step()
         self._logp: Tensor | None = None
@@ -110,6 +110,10 @@ class Session:
         if training:
             self.clock.enter(StepPhase.ROLLOUT)
             self._logits.begin()
+
+    def _logits_seen(self, found: Reduction, seconds: float) -> None:
+        self._step.add([found])
+        self.reporter.spent(seconds)
 
     def rewards_begin(self) -> None:
         self._logits.end()
