@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlvitals.probes.arguments import check_floating, check_tokens
 from rlvitals.probes.arrays import Floats, is_tensor
+from rlvitals.probes.finish.policy import NO_ENTROPIES
 from rlvitals.probes.log_bins import ENTROPY_BINS
 from rlvitals.probes.tally import Tally
 from rlvitals.probes.uncompiled import uncompiled
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from rlvitals.probes.reduction import Reduction
 
 METRICS = ("policy.entropy", "policy.entropy_low_tail", "policy.entropy_p01", "policy.entropy_p10")
-NOT_SHOWN = "not measured: the trainer shows no entropy of each token"
 CERTAIN = 0.01
 """Nats below which a token counts as certain: the policy gives it more than 99.8 %."""
 
@@ -31,7 +31,7 @@ def tally_entropy(entropy: Any, mask: Any) -> Tally:
     See `measure_entropy`; without ``entropy`` all is missing.
     """
     if entropy is None:
-        return Tally.absent(METRICS, NOT_SHOWN)
+        return Tally.absent(METRICS, NO_ENTROPIES)
     if is_tensor(entropy):
         return measure_entropy(entropy, mask).tally()
     from rlvitals.probes import entropy_numpy

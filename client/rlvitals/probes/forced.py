@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlvitals.probes.arguments import check_ids, check_tokens
 from rlvitals.probes.arrays import Floats, is_tensor
+from rlvitals.probes.finish.policy import FORCED, NOT_TOLD
 from rlvitals.probes.id_sums import IdSums
 from rlvitals.probes.place import Place
 from rlvitals.probes.tally import Tally
@@ -23,8 +24,7 @@ if TYPE_CHECKING:
 
     from rlvitals.probes.reduction import Reduction
 
-METRICS = ("policy.forced_loss_tokens",)
-NOT_TOLD = "not measured: nobody says which tokens the policy chose"
+METRICS = (FORCED,)
 
 
 def tally_forced(chosen: Any, mask: Any, ids: Any, *, sample_offset: int = 0) -> Tally:

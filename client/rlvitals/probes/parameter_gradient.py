@@ -17,13 +17,13 @@ from torch import Tensor
 
 from rlvitals.contract.report import Extreme
 from rlvitals.probes.arguments import check_at_least
+from rlvitals.probes.finish.policy import NO_PARAMETERS
 from rlvitals.probes.tally import Tally
 from rlvitals.probes.uncompiled import uncompiled
 
 METRIC = "kl.parameter_grad_norm"
-OFF = "not measured: the KL gradient by the parameters is off unless asked for"
 BETWEEN = "not measured on this step: every {every} steps only"
-NO_PARAMETERS = "not measured: no parameter is trained"
+UNTRAINED = "not measured: no parameter is trained"
 CONSTANT = "not measured: the KL term does not depend on the parameters"
 SHARDED = "not measured: {by} holds a part of each parameter only, and gathers it in its own backward pass"
 
@@ -70,13 +70,13 @@ def sharded_by(parameters: Iterable[Any]) -> str | None:
 
 def _reason(trained: list[Tensor], step: int, every: int) -> str:
     if not every:
-        return OFF
+        return NO_PARAMETERS
     if step % every:
         return BETWEEN.format(every=every)
     by = sharded_by(trained)
     if by:
         return SHARDED.format(by=by)
-    return "" if trained else NO_PARAMETERS
+    return "" if trained else UNTRAINED
 
 
 @contextmanager
