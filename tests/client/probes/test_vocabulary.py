@@ -318,6 +318,15 @@ def test_a_table_that_its_tokenizer_contradicts_is_read_again_as_a_black_box() -
     assert_exact(table, find_source(tokenizer).decode, random_rows(table))
 
 
+def test_a_decode_that_leaves_byte_pieces_out_without_a_word_is_a_mismatch() -> None:
+    class Silent(Slow):
+        def decode(self, ids: list[int], skip_special_tokens: bool = False) -> str:
+            return "".join(self.pieces[i] for i in ids if not self.pieces[i].startswith("<0x"))
+
+    spelt = [*(f"<0x{byte:02X}>" for byte in range(256)), "ok", "well"]
+    assert "own decode shows 0" in TokenTable.read(Silent(spelt, {})).mismatch
+
+
 def test_a_tokenizer_that_fails_on_its_own_ids_is_said_so() -> None:
     class Failing(Slow):
         def decode(self, ids: list[int], skip_special_tokens: bool = False) -> str:
