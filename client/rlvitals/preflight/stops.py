@@ -66,10 +66,8 @@ def check_turn_end(tokens: TokenizerFacts, rendering: Rendering | None, stops: S
             check="T6", verdict=Verdict.SKIPPED, subject="A turn's end stops the sampler", evidence=NO_TEMPLATE
         )
         return
-    end, told = (
-        turn_end(tokens, rendering),
-        f"stop ids ({stops.source}): {tokens.show(stops.ids) or 'none'}",
-    )
+    end = turn_end(tokens, rendering)
+    told = f"stop ids ({stops.source}): {tokens.show(stops.ids) or 'none'}"
     if end is None:
         yield _endless(tokens, rendering, told)
     elif end in stops.ids:

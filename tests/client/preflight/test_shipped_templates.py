@@ -11,7 +11,7 @@ import pytest
 from rlvitals.preflight.boundaries import check_prefix
 from rlvitals.preflight.finding import Verdict
 from rlvitals.preflight.markers import check_specials
-from rlvitals.preflight.stops import turn_end
+from rlvitals.preflight.stops import Stops, check_turn_end, turn_end
 from rlvitals.preflight.template import render
 from tests.client.preflight.chatml import rendering, verdicts
 from tests.client.preflight.conftest import shipped_tokens
@@ -79,3 +79,12 @@ def test_turn_ends_and_generation_prompts_are_those_that_were_measured_apart_fro
     assert tokens.encode(made.tail) == measured["turn_end_ids"]
     last = tokens.encode(made.generation_prompt)
     assert measured["gen_suffix_ids"][-len(last) :] == last
+
+
+def test_t6_llama_3_as_it_was_shipped_did_not_stop_at_its_turn_end() -> None:
+    tokens = shipped_tokens("llama3_1")
+    made = rendering(tokens, tokens.chat_template or "")
+    (finding,) = check_turn_end(tokens, made, Stops(generation=(128_001,), tokenizer=tokens.eos))
+    assert finding.verdict is Verdict.FATAL
+    assert "128009 '<|eot_id|>'" in finding.evidence
+    assert "[128001, 128009]" in finding.fix
