@@ -64,7 +64,7 @@ def count_part(table: TokenTable, ids: Any, lengths: Any, states: States) -> Par
     maps, first = _with_leads(table.maps)
     rows, width = numbers.shape
     codes = np.full((rows, width + 2), RESET_MAP, np.uint16)
-    codes[:, 0] = first + states
+    codes[:, 0] = first + states.astype(np.uint16)
     inside = within(sizes, width)
     codes[:, 1:-1][inside] = table.map_of[table.slots(numbers)][inside]
     found = scan(maps, codes)

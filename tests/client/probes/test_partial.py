@@ -58,6 +58,19 @@ def test_a_part_that_begins_inside_a_character_is_no_orphan(bytes_table: TokenTa
     assert second.states.tolist() == [State.BORDER, State.TWO, State.BORDER]
 
 
+def test_the_state_is_kept_where_a_vocabulary_has_hundreds_of_maps() -> None:
+    alphabet = byte_alphabet()
+    pieces = {text: byte for byte, text in alphabet.items()} | {alphabet[0xFF] * n: 254 + n for n in range(2, 260)}
+    tokenizer = Tokenizer(models.BPE(vocab=pieces, merges=[]))
+    tokenizer.decoder = decoders.ByteLevel()
+    table = TokenTable.read(tokenizer)
+    assert not table.mismatch
+    first = count_part(table, *pack([[0xE4, 0xBD], [300]]), begin(2))
+    assert first.errors.tolist() == [0, 46]
+    assert first.states.tolist() == [State.ONE, State.BORDER]
+    assert count_part(table, *pack([[0xA0], [0xA0]]), first.states).errors.tolist() == [0, 1]
+
+
 def test_the_states_given_are_not_written_to(bytes_table: TokenTable) -> None:
     states = begin(1)
     count_part(bytes_table, *pack([[0xE4]]), states)
