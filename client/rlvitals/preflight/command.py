@@ -14,6 +14,7 @@ from typing import Any
 
 from rlvitals import __version__
 from rlvitals.guard import outcome
+from rlvitals.preflight.command_line import scalar
 from rlvitals.preflight.finding import Finding, Report
 from rlvitals.preflight.inputs import Inputs, check_inputs, context_of, counter, marker_of
 from rlvitals.preflight.progress import ProgressBar
@@ -22,7 +23,6 @@ from rlvitals.preflight.table import as_json, table
 from rlvitals.preflight.terminal import coloured
 from rlvitals.preflight.tokenization import check_tokenization
 from rlvitals.preflight.tokenizer import read_tokenizer
-from rlvitals.preflight.trainer_config import scalar
 from rlvitals.preflight.trainer_keys import Trainer
 
 TOKENIZER_PACKAGES = ("transformers", "tokenizers", "numpy", "jinja2")

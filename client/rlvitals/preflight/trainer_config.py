@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import reprlib
-import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from enum import Enum
 from pathlib import Path
 from typing import Any
 
+from rlvitals.preflight.command_line import command_words, scalar, words_to_values
 from rlvitals.preflight.trainer_keys import DEFAULTS, KEYS, MARKS, Setting, Trainer, changed_default
 
 FILE_BYTES_MAX, DEPTH_MAX, KEYS_MAX, LIST_MAX = 4 << 20, 12, 5000, 64
-_ASSIGNED = re.compile(r"^\s*(?:export\s+)?([A-Za-z_]\w*)=(.*)$", re.MULTILINE)
-_VARIABLE = re.compile(r"\$\{?([A-Za-z_]\w*)(?::?-([^}]*))?\}?")
-_OVERRIDE = re.compile(r"^\+{0,2}([A-Za-z_][\w./@-]*)=(.*)$", re.DOTALL)
-_FLAG = re.compile(r"^--([A-Za-z][\w.-]*)(?:=(.*))?$", re.DOTALL)
 
 
 class ConfigReadError(Exception):
@@ -39,10 +36,15 @@ class Found:
 
     @property
     def number(self) -> float | None:
-        """The value as a number; None for anything else, true and false included."""
+        """The value as a finite number; None for anything else, true and false included."""
         if isinstance(self.value, (int, float)) and not isinstance(self.value, bool):
-            return float(self.value)
+            return float(self.value) if math.isfinite(self.value) else None
         return None
+
+    @property
+    def broken(self) -> bool:
+        """Whether it is NaN or infinite, which no setting but a bound may be."""
+        return isinstance(self.value, float) and not math.isfinite(self.value)
 
     @property
     def on(self) -> bool:
@@ -167,50 +169,6 @@ def flat(value: object, prefix: str = "", depth: int = 0) -> dict[str, object]:
     return found
 
 
-def words_to_values(words: Sequence[str]) -> Iterator[tuple[str, object]]:
-    """``--key value …``, ``--key=value``, ``--flag`` and hydra's ``key=value`` of a command line, in order."""
-    at = 0
-    while at < len(words):
-        flag, override = _FLAG.match(words[at]), _OVERRIDE.match(words[at])
-        at += 1
-        if flag is not None:
-            name = flag.group(1).replace("-", "_")
-            if flag.group(2) is not None:
-                yield name, scalar(flag.group(2))
-                continue
-            begin = at
-            while (
-                at < len(words)
-                and not _FLAG.match(words[at])
-                and not _OVERRIDE.match(words[at])
-                and words[at] != ")"
-            ):
-                at += 1
-            taken = [scalar(word) for word in words[begin:at]]
-            yield name, True if not taken else taken[0] if len(taken) == 1 else taken
-        elif override is not None and ("." in override.group(1) or words[at - 1].startswith("+")):
-            yield override.group(1), scalar(override.group(2))
-
-
-def scalar(text: str) -> object:
-    """A word as number, truth, null or list where it is one; else itself."""
-    word = text.strip().strip("'\"")
-    lowered = word.lower()
-    if lowered in ("true", "false"):
-        return lowered == "true"
-    if lowered in ("null", "none", "~", ""):
-        return None
-    try:
-        return int(word)
-    except ValueError:
-        pass
-    try:
-        return float(word)
-    except ValueError:
-        pass
-    return [scalar(part) for part in word[1:-1].split(",")] if word[:1] + word[-1:] == "[]" else word
-
-
 def _read_file(path: Path) -> object:
     try:
         if path.stat().st_size > FILE_BYTES_MAX:
@@ -253,25 +211,6 @@ def _parsed_yaml(path: Path, text: str) -> object:
     if not isinstance(value, Mapping):
         raise ConfigReadError(f"{path}: expected a mapping with settings, got a {type(value).__name__}")
     return value
-
-
-def command_words(text: str) -> list[str]:
-    """Words of a shell script or command line, its own variables put in where they are plain."""
-    text = text.replace("\\\r\n", " ").replace("\\\n", " ")
-    variables = {name: value.strip().strip("'\"") for name, value in _ASSIGNED.findall(text) if "$(" not in value}
-
-    def known(match: re.Match[str]) -> str:
-        value = variables.get(match.group(1), match.group(2))
-        return match.group() if value is None or "$" in value or value.startswith("(") else value
-
-    words: list[str] = []
-    for line in _VARIABLE.sub(known, text).splitlines():
-        try:
-            words += shlex.split(line, comments=True)
-        except ValueError:
-            # an odd quote in a line that is no command must not hide the others
-            words += line.split()
-    return words
 
 
 def _items(value: object) -> list[tuple[str, object]]:

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 
 from rlvitals.preflight.finding import Finding, Verdict
 from rlvitals.preflight.trainer_config import TrainerConfig
 from rlvitals.preflight.trainer_keys import Setting, Trainer
+from rlvitals.preflight.training_findings import finding_at, ok, skipped
+from rlvitals.preflight.training_groups import check_clip, check_groups
 from rlvitals.preflight.training_kl import check_coefficient, check_estimator, check_reference
 from rlvitals.preflight.training_sampling import check_sampling, check_stopping
 
 Check = Callable[[TrainerConfig], Iterator[Finding]]
 LR_FULL_WARN, LR_LORA_WARN, LR_LOW = 1e-5, 1e-3, 1e-8
 """Trainers ship 1e-6 for full updates; LoRA takes 1e-5 to 2e-4."""
-GROUP_FEW = 4
-CLIP_WIDE, CLIP_SEQUENCE = 0.5, 0.01
-WORLD_MAX = 64
 
 
 def judge_training(config: TrainerConfig, cut_share: float | None = None) -> Iterator[Finding]:
@@ -38,6 +36,14 @@ def _check_read(config: TrainerConfig) -> Iterator[Finding]:
             evidence=f"{count} keys, such as {', '.join(sorted(config.values)[:5]) or 'none at all'}",
             fix="say which: --trainer TRL, verl, OpenRLHF or slime",
             where=config.where,
+        )
+        return
+    given = [config.given(setting) for setting in Setting if setting is not Setting.GRAD_CLIP]
+    broken = [found for found in given if found is not None and found.broken]
+    if broken:
+        told = ", ".join(map(str, broken))
+        yield finding_at(
+            config, "C1", Verdict.FATAL, "Settings that are no numbers", told, "write a finite number"
         )
         return
     version = (
@@ -71,7 +77,7 @@ def check_checkpoints(config: TrainerConfig) -> Iterator[Finding]:
     )
     if never or late:
         why = f"the run ends at step {total:.0f}, before the first checkpoint" if late else "nothing is written"
-        yield _finding(
+        yield finding_at(
             config,
             "C2",
             Verdict.WARN,
@@ -85,9 +91,9 @@ def check_checkpoints(config: TrainerConfig) -> Iterator[Finding]:
     if only_model is not None and only_model.on:
         fix = "save_only_model = false: optimizer and scheduler are needed to go on"
         evidence = f"{only_model}: optimizer, scheduler and random state are not kept"
-        yield _finding(config, "C2", Verdict.INFO, "Checkpoints can't be resumed from", evidence, fix)
+        yield finding_at(config, "C2", Verdict.INFO, "Checkpoints can't be resumed from", evidence, fix)
         return
-    yield _ok("C2", "Checkpoints are written", told)
+    yield ok("C2", "Checkpoints are written", told)
 
 
 def _save_key(config: TrainerConfig) -> str:
@@ -104,18 +110,18 @@ def check_learning_rate(config: TrainerConfig) -> Iterator[Finding]:
     found, lora = config.find(Setting.LEARNING_RATE), config.find(Setting.LORA_RANK)
     rate = found.number if found is not None else None
     if found is None or rate is None:
-        yield _skipped("C6", "Learning rate", "no learning rate is set")
+        yield skipped("C6", "Learning rate", "no learning rate is set")
         return
     has_lora = lora is not None and (lora.on or (lora.number or 0) > 0)
     limit = LR_LORA_WARN if has_lora else LR_FULL_WARN
-    if not math.isfinite(rate) or rate <= LR_LOW:
+    if rate <= LR_LOW:
         fix = "1e-6 for all weights, 1e-5 to 1e-4 for LoRA"
-        yield _finding(
+        yield finding_at(
             config, "C6", Verdict.WARN, "The learning rate moves nothing", str(found), fix, Setting.LEARNING_RATE
         )
     elif rate > limit:
         kind = "LoRA" if has_lora else "all weights (no LoRA setting was seen)"
-        yield _finding(
+        yield finding_at(
             config,
             "C6",
             Verdict.WARN,
@@ -126,110 +132,7 @@ def check_learning_rate(config: TrainerConfig) -> Iterator[Finding]:
             Setting.LEARNING_RATE,
         )
     else:
-        yield _ok("C6", "Learning rate", str(found))
-
-
-def check_groups(config: TrainerConfig) -> Iterator[Finding]:
-    """C8: groups of two or more, and batches that hold whole groups."""
-    found = config.find(Setting.GROUP_SIZE)
-    size = int(found.number) if found is not None and found.number is not None else None
-    if found is None or size is None or not _grouped(config):
-        yield _skipped("C8", "Groups and batches", "no group baseline, or no group size is set")
-        return
-    if size < 2:
-        yield _finding(
-            config,
-            "C8",
-            Verdict.FATAL,
-            "Groups of one: no answer is better than another",
-            f"{found}: the advantage of a lone answer is 0, or its raw reward without a baseline",
-            f"set {found.key} to 8",
-            Setting.GROUP_SIZE,
-        )
-        return
-    yield from _batches(config, size)
-    if size < GROUP_FEW:
-        evidence = f"{found}: with {size} answers most groups are all right or all wrong and teach nothing"
-        yield _finding(
-            config, "C8", Verdict.INFO, "Small groups", evidence, f"set {found.key} to 8", Setting.GROUP_SIZE
-        )
-
-
-def _grouped(config: TrainerConfig) -> bool:
-    if config.trainer is Trainer.TRL:
-        return config.algorithm not in ("ppo", "onlinedpo")
-    found = config.find(Setting.ESTIMATOR)
-    name = str(found.value).lower() if found is not None else ""
-    return any(word in name for word in ("grpo", "group", "rloo", "gspo", "cispo", "baseline", "opo"))
-
-
-def _batches(config: TrainerConfig, size: int) -> Iterator[Finding]:
-    fault, evidence, fix = (
-        _trl_batch(config, size) if config.trainer is Trainer.TRL else _other_batch(config, size)
-    )
-    if fault is not None:
-        yield _finding(
-            config, "C8", fault, "Batches that do not hold whole groups", evidence, fix, Setting.GROUP_SIZE
-        )
-    else:
-        yield _ok("C8", "Groups and batches", evidence)
-
-
-def _trl_batch(config: TrainerConfig, size: int) -> tuple[Verdict | None, str, str]:
-    device = config.number(Setting.DEVICE_BATCH) or 1
-    steps = config.number(Setting.STEPS_PER_GENERATION) or config.number(Setting.ACCUMULATION) or 1
-    whole = config.number(Setting.GENERATION_BATCH)
-    world = config.world_size or 1
-    batch = int(whole) if whole else int(device * steps) * world
-    parts = map(config.find, (Setting.DEVICE_BATCH, Setting.STEPS_PER_GENERATION, Setting.ACCUMULATION))
-    given = [str(found) for found in (*parts, config.find(Setting.GENERATION_BATCH)) if found and found.given]
-    told = f"{batch} answers a generation step on {world} process{'es' if world > 1 else ''}, groups of {size}"
-    told += f" ({', '.join(given)})" if given else ""
-    if batch % size == 0:
-        return None, told, ""
-    fits = next((n for n in range(1, WORLD_MAX + 1) if int(device * steps) * n % size == 0), None)
-    if config.world_size is None and not whole and fits:
-        return Verdict.WARN, f"{told}; whole groups from {fits} processes on", "say how many: --world-size"
-    return Verdict.FATAL, told, f"make per_device_train_batch_size × accumulation a multiple of {size}"
-
-
-def _other_batch(config: TrainerConfig, size: int) -> tuple[Verdict | None, str, str]:
-    prompts, update = config.find(Setting.PROMPT_BATCH), config.find(Setting.UPDATE_BATCH)
-    if prompts is None or update is None or not prompts.number or not update.number:
-        return None, f"groups of {size}", ""
-    told = f"{prompts}, {update}, groups of {size}"
-    # verl counts prompts in an update, the others answers
-    answers = prompts.number if config.trainer is Trainer.VERL else prompts.number * size
-    if update.number > answers or answers % update.number:
-        return Verdict.FATAL, told, f"make {prompts.key} a multiple of {update.key}"
-    return None, told, ""
-
-
-def check_clip(config: TrainerConfig) -> Iterator[Finding]:
-    """C11: a clip range of the ratio's own scale (token or sequence)."""
-    low, high = config.find(Setting.CLIP_LOW), config.find(Setting.CLIP_HIGH)
-    if low is None or low.number is None:
-        yield _skipped("C11", "Clip range", "no clip range is set")
-        return
-    level, kind = config.find(Setting.RATIO_LEVEL), config.find(Setting.ESTIMATOR)
-    by_sequence = any(f is not None and str(f.value).lower() in ("sequence", "gspo") for f in (level, kind))
-    shown = (low, high, level if level is not None and level.given else None)
-    told = ", ".join(str(found) for found in shown if found is not None)
-    above = high.number if high is not None and high.number is not None else low.number
-    fault = ""
-    if low.number <= 0 or above < low.number:
-        fault = "the range is empty or upside down" if low.number <= 0 else "the upper side is below the lower"
-    elif by_sequence and low.number > CLIP_SEQUENCE:
-        fault = "ratios are by sequence (GSPO), where 3e-4 is usual: this never clips"
-    elif not by_sequence and above < CLIP_SEQUENCE:
-        fault = "ratios are by token, where 0.2 is usual: nearly every token is clipped"
-    elif above > CLIP_WIDE:
-        fault = "a step may more than halve or double a token's probability: little is clipped"
-    if fault:
-        fix = f"{low.key} = {3e-4 if by_sequence else 0.2:g}"
-        yield _finding(config, "C11", Verdict.WARN, "Clip range", f"{told}: {fault}", fix, Setting.CLIP_LOW)
-    else:
-        yield _ok("C11", "Clip range", told)
+        yield ok("C6", "Learning rate", str(found))
 
 
 def check_precision(config: TrainerConfig) -> Iterator[Finding]:
@@ -237,7 +140,7 @@ def check_precision(config: TrainerConfig) -> Iterator[Finding]:
     half, clip = config.find(Setting.FP16), config.find(Setting.GRAD_CLIP)
     fp16 = half is not None and (half.on or str(half.value).lower() in ("fp16", "float16", "half"))
     if fp16 and half is not None:
-        yield _finding(
+        yield finding_at(
             config,
             "C12",
             Verdict.WARN,
@@ -246,9 +149,9 @@ def check_precision(config: TrainerConfig) -> Iterator[Finding]:
             "bf16",
             Setting.FP16,
         )
-    if clip is not None and (clip.number is None or not 0 < clip.number < math.inf):
+    if clip is not None and (clip.number is None or not clip.number > 0):
         evidence = f"{clip}: one token's spike goes into the weights as it is"
-        yield _finding(
+        yield finding_at(
             config,
             "C12",
             Verdict.WARN,
@@ -258,16 +161,16 @@ def check_precision(config: TrainerConfig) -> Iterator[Finding]:
             Setting.GRAD_CLIP,
         )
     elif not fp16:
-        yield _ok("C12", "Precision and gradient clipping", str(clip) if clip is not None else "no fp16 setting")
+        yield ok("C12", "Precision and gradient clipping", str(clip) if clip is not None else "no fp16 setting")
 
 
 def check_nan_filter(config: TrainerConfig) -> Iterator[Finding]:
     """C13: a NaN loss is logged as what it is."""
     found = config.find(Setting.NAN_FILTER)
     if found is None:
-        yield _skipped("C13", "NaN filter of the log", "this trainer has none")
+        yield skipped("C13", "NaN filter of the log", "this trainer has none")
     elif found.on:
-        yield _finding(
+        yield finding_at(
             config,
             "C13",
             Verdict.INFO,
@@ -277,22 +180,22 @@ def check_nan_filter(config: TrainerConfig) -> Iterator[Finding]:
             Setting.NAN_FILTER,
         )
     else:
-        yield _ok("C13", "NaN filter of the log", str(found))
+        yield ok("C13", "NaN filter of the log", str(found))
 
 
 def _check_masking(config: TrainerConfig, cut_share: float | None) -> Iterator[Finding]:
     """C9: what is cut is not also taken out of the loss by the score."""
     found = config.find(Setting.MASK_TRUNCATED)
     if found is None:
-        yield _skipped("C9", "Masking of cut answers", "this trainer has no such setting")
+        yield skipped("C9", "Masking of cut answers", "this trainer has no such setting")
     elif not found.on:
-        yield _ok("C9", "Masking of cut answers", str(found))
+        yield ok("C9", "Masking of cut answers", str(found))
     else:
         many = cut_share is not None and cut_share > 0.2
         share = (
             f"; the limit cuts {100 * cut_share:.0f} % of the answers in the data" if cut_share is not None else ""
         )
-        yield _finding(
+        yield finding_at(
             config,
             "C9",
             Verdict.WARN if many else Verdict.INFO,
@@ -316,24 +219,3 @@ CHECKS: tuple[Check, ...] = (
     check_precision,
     check_nan_filter,
 )
-
-
-def _finding(
-    config: TrainerConfig,
-    check: str,
-    verdict: Verdict,
-    subject: str,
-    evidence: str,
-    fix: str,
-    setting: Setting | None = None,
-) -> Finding:
-    where = config.at(config.find(setting)) if setting is not None else config.where
-    return Finding(check=check, verdict=verdict, subject=subject, evidence=evidence, fix=fix, where=where)
-
-
-def _ok(check: str, subject: str, evidence: str) -> Finding:
-    return Finding(check=check, verdict=Verdict.OK, subject=subject, evidence=evidence)
-
-
-def _skipped(check: str, subject: str, why: str) -> Finding:
-    return Finding(check=check, verdict=Verdict.SKIPPED, subject=subject, evidence=why)

@@ -187,7 +187,8 @@ def test_a_model_folder_brings_its_tokenizer_template_and_context(
     (folder / "config.json").write_text(json.dumps({**config, "eos_token_id": chatml.TURN_END}))
     stops = {"eos_token_id": [chatml.TURN_END, chatml.END_OF_TEXT]}
     (folder / "generation_config.json").write_text(json.dumps(stops))
-    run = ["check", "--model", str(folder), "--data", str(healthy), "--max-completion-length", "64", "--json", *GOOD]
+    run = ["check", "--model", str(folder), "--data", str(healthy), "--max-completion-length", "64", "--json"]
+    run += GOOD
     assert cli.main(run) == 0
     found = {f["check"]: f for f in json.loads(capsys.readouterr().out)["findings"]}
     assert "counted" in found["L1"]["evidence"]

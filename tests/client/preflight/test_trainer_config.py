@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from rlvitals.preflight.trainer_config import ConfigReadError, TrainerConfig, flat, read_config, scalar
+from rlvitals.preflight.command_line import scalar
+from rlvitals.preflight.trainer_config import ConfigReadError, TrainerConfig, flat, read_config
 from rlvitals.preflight.trainer_keys import DEFAULTS, KEYS, Setting, Trainer
 
 SCRIPT = """\
