@@ -215,6 +215,17 @@ def ranks(special: dict[str, int]) -> Any:
     return tiktoken.Encoding("small", pat_str="[^ ]+| +", mergeable_ranks=pieces, special_tokens=special)
 
 
+def test_holes_in_an_encoding_are_unassigned_and_its_decode_raises_for_them() -> None:
+    table = TokenTable.read(ranks({"<|end|>": 270}))
+    assert not table.mismatch
+    assert np.flatnonzero(table.classes == TokenClass.UNASSIGNED).tolist() == list(range(257, 270))
+    assert table.classes[270] == TokenClass.SPECIAL
+    ids, lengths = pack([[0x41, 260], [0x41, 270], [0xE4, 270]])
+    assert undecodable(table, ids, lengths).tolist() == [True, False, False]
+    # what an encoding decodes is special tokens too: it never leaves them out
+    assert decoded_replacements(table, ids, lengths).tolist() == [0, 0, 1]
+
+
 class AroundRanks(Slow):
     """Ranks of bytes, with a vocabulary in pure Python around them."""
 
