@@ -13,8 +13,10 @@ from rlvitals.probes.finish.components import BOTH, OWN, PART, TOTAL
 from rlvitals.probes.groups import total_rewards
 from rlvitals.probes.sketch import Moments
 from rlvitals.probes.tally import Tally
+from rlvitals.probes.uncompiled import uncompiled
 
 
+@uncompiled
 def tally_components(per_function: Any, names: Sequence[str], weights: Any = None) -> Tally:
     """Tallies the rewards (N, F) of the functions ``names`` (F,), weighted by ``weights`` (F,) in the total.
 

@@ -25,6 +25,7 @@ from rlvitals.probes.scripts import tally_scripts
 from rlvitals.probes.spelling import Spelling, SpeltRows
 from rlvitals.probes.tally import Tally
 from rlvitals.probes.tokens import TokenClass, TokenTable
+from rlvitals.probes.uncompiled import uncompiled
 
 SPELT_METRICS = ("text.control_char_per_1k", "text.zero_width_per_1k")
 EVERY_ROW = RowSample()
@@ -80,6 +81,7 @@ class ContentTable:
 SPECIAL, CONTROL = 1, 2
 
 
+@uncompiled
 def tally_content(
     table: ContentTable,
     ids: Any,

@@ -13,11 +13,13 @@ from rlvitals.probes import arguments
 from rlvitals.probes.arrays import whole
 from rlvitals.probes.chosen import chosen_mask
 from rlvitals.probes.tally import Tally
+from rlvitals.probes.uncompiled import uncompiled
 
 METRIC = "text.duplicate_rate"
 NO_GROUPS = "groups of one completion hold no duplicates"
 
 
+@uncompiled
 def tally_duplicates(ids: Any, chosen: Any, group_size: int, *, sample_offset: int = 0) -> Tally:
     """Tallies completions ``ids`` (B, T) in groups of ``group_size`` neighbours, which no part may cut.
 

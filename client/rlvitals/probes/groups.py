@@ -13,6 +13,7 @@ from rlvitals.probes.grouping import Spread, group_of, spread_of
 from rlvitals.probes.reward_range import RewardRange
 from rlvitals.probes.sketch import Moments
 from rlvitals.probes.tally import Tally
+from rlvitals.probes.uncompiled import uncompiled
 
 NONFINITE = "numerics.nonfinite_rewards"
 SPLIT = ("reward.all_right_groups", "reward.all_wrong_groups", "reward.all_equal_groups")
@@ -20,6 +21,7 @@ NO_RANGE = "neither a reward range was given nor have two different rewards been
 ADVANTAGE_IN_EQUAL = "reward.advantage_equal_group_max"
 
 
+@uncompiled
 def total_rewards(per_function: Any, weights: Any = None) -> Floats:
     """(N, F) rewards by function → (N,) totals; a function that gave None or NaN is left out of its row.
 
@@ -37,6 +39,7 @@ def total_rewards(per_function: Any, weights: Any = None) -> Floats:
     return np.where(given.any(axis=1), total, np.nan)
 
 
+@uncompiled
 def tally_rewards(
     rewards: Any,
     group_size: int | None = None,
@@ -79,6 +82,7 @@ def tally_rewards(
     return tally + _sides(spread, reward_range)
 
 
+@uncompiled
 def in_equal_group(rewards: Any, group_size: int | None = None, *, group_ids: Any = None) -> Flags:
     """(N,) whether each completion's group has two or more finite rewards, all equal: nothing to learn from."""
     flat = floats(rewards).ravel()
@@ -87,6 +91,7 @@ def in_equal_group(rewards: Any, group_size: int | None = None, *, group_ids: An
     return equal
 
 
+@uncompiled
 def tally_advantages(advantages: Any, *, equal: Any = None, mask: Any = None, sample_offset: int = 0) -> Tally:
     """Tallies the largest |A| of ``advantages`` (B,) or (B, T) and how many are 0; non-finite ones are left out.
 

@@ -13,6 +13,7 @@ from rlvitals.probes.arguments import ShapeError
 from rlvitals.probes.arrays import Flags, Whole, flags, whole
 from rlvitals.probes.sketch import Sketch
 from rlvitals.probes.tally import Tally
+from rlvitals.probes.uncompiled import uncompiled
 
 # four bins per octave up to 2**18 tokens to draw, sixteen to choose a limit by
 _LOW, _HIGH, _BINS, _FINE_BINS = 1.0, float(1 << 18), 72, 288
@@ -39,6 +40,7 @@ class Ends:
     finished: Flags | None
 
 
+@uncompiled
 def tally_lengths(
     lengths: Any,
     last_ids: Any,

@@ -16,6 +16,7 @@ from rlvitals.probes.mixing import STRIDE, Words, mixed
 from rlvitals.probes.row_sample import ReadRows, RowSample
 from rlvitals.probes.spelling import SpeltRows
 from rlvitals.probes.tally import Tally
+from rlvitals.probes.uncompiled import uncompiled
 
 GRAM, WINDOW, CHARACTERS = 4, 512, 10_000
 LOOPS_FROM_GRAMS, LOOPS_FROM_PACKING = 0.5, 10.0
@@ -25,6 +26,7 @@ NO_TEXT = "not measured: without a token table the text of the ids is not known"
 _BLOCK = 1 << 16
 
 
+@uncompiled
 def tally_repetition(
     ids: Any,
     chosen: Any,

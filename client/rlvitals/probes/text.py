@@ -22,6 +22,7 @@ from rlvitals.probes.id_sums import IdSums
 from rlvitals.probes.scan import RowCounts, code_rows, scan
 from rlvitals.probes.tally import Tally
 from rlvitals.probes.tokens import FRAGMENTS, TokenClass, TokenTable
+from rlvitals.probes.uncompiled import uncompiled
 from rlvitals.probes.vocabulary import Family
 
 UTF8_METRICS = (
@@ -66,6 +67,7 @@ def pack(completions: Sequence[Sequence[int]]) -> tuple[Whole, Whole]:
     return ids, lengths
 
 
+@uncompiled
 def tally_text(table: TokenTable, ids: Any, chosen: Any, *, sample_offset: int = 0) -> tuple[Tally, TextRows]:
     """Tallies completions ``ids`` (B, T), and says per row what was found.
 

@@ -90,3 +90,12 @@ def test_nothing_is_kept_drawn_or_written(name: str) -> None:
     del given
     assert not any(reference() is not None for reference in alive)
     assert_same(tally, probe({key: tensors()[key] for key in reads}), rel=0)
+
+
+@pytest.mark.parametrize("name", PROBES)
+def test_inside_a_compiled_function_numpy_is_not_traced(name: str) -> None:
+    reads, probe = PROBES[name]
+    given = {key: tensors()[key] for key in reads}
+    torch._dynamo.reset()
+    compiled = torch.compile(lambda values: (next(iter(values.values())) * 1, probe(values)), backend="eager")
+    assert_same(compiled(given)[1], probe(given), rel=0)
