@@ -126,18 +126,22 @@ def _with_rows(facts: ModelFacts, rows: int | None, head: int | None, source: st
 
 
 def _of_config(values: Mapping[str, Any], name: str) -> ModelFacts:
-    text = values.get("text_config")
-    inner: Mapping[str, Any] = {**values, **_mapping(text)} if text is not None else values
-    rows = _one(inner.get("vocab_size"))
+    # a multimodal config keeps the rows in its text part, the ids on top or there
+    inner = _mapping(values["text_config"]) if values.get("text_config") is not None else {}
+    rows = _one(_given("vocab_size", inner, values))
     return ModelFacts(
         name=name,
         rows=rows,
         rows_from="vocab_size of the model config" if rows is not None else "",
         config_rows=rows,
-        eos=ids_of(inner.get("eos_token_id")),
-        pad=_one(inner.get("pad_token_id")),
+        eos=ids_of(_given("eos_token_id", values, inner)),
+        pad=_one(_given("pad_token_id", values, inner)),
         encoder_decoder=bool(values.get("is_encoder_decoder")),
     )
+
+
+def _given(key: str, *places: Mapping[str, Any]) -> Any:
+    return next((place[key] for place in places if place.get(key) is not None), None)
 
 
 def _mapping(given: Any) -> Mapping[str, Any]:

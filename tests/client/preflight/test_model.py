@@ -50,6 +50,8 @@ def test_a_config_is_an_object_or_a_mapping(given: Any) -> None:
 def test_the_text_part_of_a_multimodal_config_counts() -> None:
     facts = read_model({"vocab_size": 1, "text_config": {"vocab_size": 40, "eos_token_id": 7}})
     assert (facts.rows, facts.eos) == (40, (7,))
+    top = read_model({"eos_token_id": [7, 8], "text_config": {"vocab_size": 40, "eos_token_id": None}})
+    assert (top.rows, top.eos) == (40, (7, 8))
 
 
 def test_a_folder_has_a_config_and_perhaps_weights(tmp_path: Path) -> None:
