@@ -22,10 +22,11 @@ from tests.client.probes.catalogue import assert_same, batch, token_table
 
 pytestmark = pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
 Arguments = Mapping[str, Any]
-CONTENT = ContentTable.of(token_table())
+TABLE = token_table()
+CONTENT = ContentTable.of(TABLE)
 PROBES: dict[str, tuple[tuple[str, ...], Callable[[Arguments], Tally]]] = {
-    "text by mask": (("ids", "mask"), lambda a: tally_text(token_table(), a["ids"], a["mask"])[0]),
-    "text by lengths": (("ids", "lengths"), lambda a: tally_text(token_table(), a["ids"], a["lengths"])[0]),
+    "text by mask": (("ids", "mask"), lambda a: tally_text(TABLE, a["ids"], a["mask"])[0]),
+    "text by lengths": (("ids", "lengths"), lambda a: tally_text(TABLE, a["ids"], a["lengths"])[0]),
     "content": (("ids", "mask"), lambda a: tally_content(CONTENT, a["ids"], a["mask"], stop_ids=(257,))),
     "repetition": (("ids", "lengths"), lambda a: tally_repetition(a["ids"], a["lengths"], table=CONTENT)),
     "duplicates": (("ids", "mask"), lambda a: tally_duplicates(a["ids"], a["mask"], 2)),
