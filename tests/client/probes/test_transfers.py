@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -15,7 +16,9 @@ from torch.utils._pytree import tree_leaves
 
 from rlvitals.probes import reduction
 from rlvitals.probes.gradients import weights_for
+from rlvitals.probes.parameters import measure_parameter_gradients
 from rlvitals.probes.reduction import Pending, Reduction
+from rlvitals.probes.updates import measure_scaler, measure_update, sample_weights
 from tests.client.probes.catalogue import NAMES, PROBES, batch, given
 
 # what asks a GPU for a value or for a shape that depends on values, and so waits for it
@@ -90,6 +93,38 @@ def test_weights_are_made_where_the_mask_is(loss_type: str, items: Any) -> None:
         weight = weights_for(loss_type, mask, max_completion_length=9, num_items_in_batch=items)
     assert waited == []
     assert weight.is_meta
+
+
+def _parameters(device: str) -> list[tuple[str, Tensor]]:
+    """Of two kinds, one without a gradient."""
+    found = [("a", torch.ones(3, 4, device=device)), ("b", torch.ones(5, device=device).half())]
+    for _, parameter in found:
+        parameter.requires_grad_()
+        parameter.grad = torch.ones_like(parameter)
+    return [*found, ("frozen", torch.ones(2, device=device))]
+
+
+def test_neither_do_the_probes_of_parameters() -> None:
+    with waits() as waited:
+        parameters = _parameters("meta")
+        before = sample_weights(parameters, seed=3)
+        found = [
+            measure_parameter_gradients(parameters),
+            measure_update(before, parameters),
+            measure_scaler(torch.ones((), device="meta"), before=1.0, found_inf=torch.zeros((), device="meta")),
+        ]
+    assert waited == []
+    assert all(part.is_meta for reduction in found for part in reduction.parts)
+
+
+def test_what_parameters_were_is_let_go() -> None:
+    parameters = _parameters("cpu")
+    before = sample_weights(parameters, seed=3)
+    found = [measure_parameter_gradients(parameters), measure_update(before, parameters)]
+    alive = [weakref.ref(value) for _, p in parameters for value in (p, p.grad) if value is not None]
+    del parameters
+    assert not any(reference() is not None for reference in alive)
+    assert Pending(found).tally().counts["update.elements"] == 17
 
 
 def test_the_watch_sees_what_waits() -> None:
