@@ -1,4 +1,4 @@
-"""Probes on 512 x 4,096 ids: text against batch_decode of them, numbers against one pass of exp + max + sum."""
+"""Probes on 512 x 4,096 ids: text against batch_decode, sampled text in ms, numbers against exp + max + sum."""
 
 from __future__ import annotations
 
@@ -13,21 +13,29 @@ from tokenizers import AddedToken, Tokenizer, decoders, models
 from transformers import PreTrainedTokenizerFast
 
 from benchmarks.sentences import OTHERS, SCRIPTS
+from rlvitals.probes.content import ContentTable, tally_content
+from rlvitals.probes.duplicates import tally_duplicates
+from rlvitals.probes.entropy import tally_entropy
+from rlvitals.probes.forced import tally_forced
 from rlvitals.probes.gradients import tally_policy_pull, weights_for
 from rlvitals.probes.groups import tally_advantages, tally_rewards
 from rlvitals.probes.kl import tally_kl
 from rlvitals.probes.lengths import tally_lengths
-from rlvitals.probes.nonfinite import tally_nonfinite
-from rlvitals.probes.ratios import tally_ratios
+from rlvitals.probes.nonfinite import tally_nonfinite, tally_nonfinite_ratios
+from rlvitals.probes.ratios import tally_ratios, tally_reference, tally_rollout
+from rlvitals.probes.repetition import tally_repetition
+from rlvitals.probes.row_sample import RowSample
 from rlvitals.probes.text import tally_text
 from rlvitals.probes.tokens import TokenTable
 from rlvitals.probes.vocabulary import byte_alphabet
 
 SHAPE = (512, 4096)
 ROWS = 151_936
-TEXT_BUDGET, NUMBERS_BUDGET = 0.04, 2.0
+TEXT_BUDGET, SAMPLED_BUDGET_MS, NUMBERS_BUDGET = 0.04, 50.0, 2.0
+GROUP = 8
 ENGLISH = f"{SCRIPTS['Latin (English)']}\n{OTHERS['Python code']}"
 CHINESE = SCRIPTS["Han (Chinese)"] + "因此答案是四十二：先运行命令，再检查𠮷野家的地址。"
+CHAT = f"{OTHERS['chat with an emoji']} {OTHERS['emoji']} "
 MANY = " ".join([*SCRIPTS.values(), OTHERS["emoji"], OTHERS["mathematics"]])
 
 Ids = npt.NDArray[np.int64]
@@ -49,12 +57,36 @@ def _text() -> None:
         f"token table of {ROWS} rows: {time.perf_counter() - began:.2f} s, self-test {table.mismatch or 'passed'}"
     )
     print(f"  {'ids':34}{'probe ms':>10}{'batch_decode ms':>17}{'share':>9}   budget {TEXT_BUDGET:.0%}")
-    lengths = np.full(SHAPE[0], SHAPE[1])
-    for name, ids in _inputs(encoding).items():
+    lengths, inputs = np.full(SHAPE[0], SHAPE[1]), _inputs(encoding)
+    for name, ids in inputs.items():
         probe = _best(lambda ids=ids: tally_text(table, ids, lengths), 5)  # type: ignore[misc]
-        decode = _best(lambda ids=ids: _decoded(tokenizer, ids), 1)  # type: ignore[misc]
+        decode = _best(lambda ids=ids: _decoded(tokenizer, ids), 2)  # type: ignore[misc]
         verdict = "" if probe <= TEXT_BUDGET * decode else "   over"
         print(f"  {name:34}{probe:10.1f}{decode:17.0f}{probe / decode:9.2%}{verdict}")
+    _sampled(table, inputs, lengths)
+
+
+def _sampled(table: TokenTable, inputs: dict[str, Ids], lengths: Ids) -> None:
+    """What needs the text itself looks at sampled completions only."""
+    began = time.perf_counter()
+    content = ContentTable.of(table)
+    print(f"content table: {time.perf_counter() - began:.2f} s")
+    sample = RowSample.of_step(SHAPE[0], SHAPE[0] * SHAPE[1])
+    rows = sample.rows(SHAPE[0]).size
+    print(f"  {f'{rows} of {SHAPE[0]} completions read in full':34}{'spell':>8}{'content, scripts':>18}", end="")
+    print(f"{'loops':>8}{'duplicates':>12}{'all, ms':>10}   budget {SAMPLED_BUDGET_MS:.0f} ms")
+    for name, ids in inputs.items():
+        spelt = content.spell(ids, lengths, sample)
+        calls: list[Callable[[], object]] = [
+            lambda ids=ids: content.spell(ids, lengths, sample),  # type: ignore[misc]
+            lambda ids=ids, spelt=spelt: tally_content(content, ids, lengths, sample=sample, spelt=spelt),  # type: ignore[misc]
+            lambda ids=ids, spelt=spelt: tally_repetition(ids, lengths, sample=sample, spelt=spelt),  # type: ignore[misc]
+            lambda ids=ids: tally_duplicates(ids, lengths, GROUP),  # type: ignore[misc]
+        ]
+        taken = [_best(call, 5) for call in calls]
+        verdict = "" if sum(taken) <= SAMPLED_BUDGET_MS else "   over"
+        cells = "".join(f"{t:{width}.1f}" for t, width in zip(taken, (8, 18, 8, 12), strict=True))
+        print(f"  {name:34}{cells}{sum(taken):10.1f}{verdict}")
 
 
 def _decoding_only(encoding: Any) -> PreTrainedTokenizerFast:
@@ -69,14 +101,15 @@ def _decoding_only(encoding: Any) -> PreTrainedTokenizerFast:
 
 def _inputs(encoding: Any) -> dict[str, Ids]:
     draw = np.random.default_rng(0)
-    english, chinese, many = (
-        np.resize(np.asarray(encoding.encode(text)), SHAPE) for text in (ENGLISH, CHINESE, MANY)
+    english, chinese, emoji, many = (
+        np.resize(np.asarray(encoding.encode(text)), SHAPE) for text in (ENGLISH, CHINESE, CHAT, MANY)
     )
     noise = draw.integers(0, encoding.n_vocab - 208, SHAPE)
     return {
         "English and code": english,
         "Chinese": chinese,
         "26 scripts, emoji, mathematics": many,
+        "English with emoji": emoji,
         "the same, 1 % random ids": np.where(draw.random(SHAPE) < 0.01, noise, many),
         "uniform random ids": noise,
     }
@@ -96,13 +129,19 @@ def _numbers() -> None:
     rank = torch.tensor(float(ROWS)).pow(torch.rand(SHAPE, generator=draw)).long().clamp_max(ROWS - 1)
     ids = torch.randperm(ROWS, generator=draw)[rank]
     advantages, weight = torch.randn(SHAPE[0], generator=draw), weights_for("grpo", mask)
+    entropy, chosen = logp.abs(), (torch.rand(SHAPE, generator=draw) < 0.9).long()
     calls: dict[str, Callable[[], object]] = {
         "kl": lambda: tally_kl(logp, ref, mask, weight, coef=0.04, ids=ids, vocabulary=ROWS),
         "policy pull": lambda: tally_policy_pull(logp, old, advantages, mask, weight),
-        "ratios": lambda: tally_ratios(logp, old, mask, advantages, ids, eps_low=0.2, eps_high=0.2),
+        "ratios new/old": lambda: tally_ratios(logp, old, mask, advantages, ids, eps_low=0.2, eps_high=0.2),
+        "ratios trainer/sampler": lambda: tally_rollout(old, logp, mask, ids),
+        "ratios policy/reference": lambda: tally_reference(logp, ref, mask, ids),
+        "entropy": lambda: tally_entropy(entropy, mask),
+        "forced tokens": lambda: tally_forced(chosen, mask, ids),
         "non-finite census": lambda: tally_nonfinite(logp=logp, ref=ref, old=old, mask=mask, ids=ids),
+        "non-finite ratios": lambda: tally_nonfinite_ratios(logp, old, mask, ids=ids),
         "lengths": lambda: tally_lengths(lengths, ids[:, -1], {2}, SHAPE[1]),
-        "rewards and advantages": lambda: tally_rewards(advantages, 8) + tally_advantages(advantages),
+        "rewards and advantages": lambda: tally_rewards(advantages, GROUP) + tally_advantages(advantages),
     }
     double, single = _pass(logp, ref, torch.float64), _pass(logp, ref, torch.float32)
     taken = _interleaved({"in doubles": double, "in single precision": single, **calls}, 7)
