@@ -36,7 +36,7 @@ def launch(
         bins.add(values, block)
         rows.append(stack([used.count_nonzero(), bad, total, (used & (values < certain)).count_nonzero()]))
     stats = torch.cat(rows) if rows else entropy.new_zeros(0, dtype=torch.float64)
-    return Reduction(parts=(stats, bins.part), build=partial(_built, build, entropy.numel()))
+    return Reduction(parts=(stats, bins.part()), build=partial(_built, build, entropy.numel()))
 
 
 def _built(build: Callable[[Floats, Floats, int], Tally], elements: int, parts: Sequence[Floats]) -> Tally:

@@ -1,4 +1,9 @@
-"""Log-spaced bins of a `Sketch`, with one more below and one above, chosen in single precision."""
+"""Log-spaced bins of a `Sketch`, with one more below and one above.
+
+Values are counted by the upper bits of their single-precision form, exponent and 7 bits of the mantissa, which is
+quicker than a logarithm of each; the counts then go to the bin of the largest value with these bits. So a value
+may be taken for one up to 1/128 larger, never for a smaller one.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +13,16 @@ from dataclasses import dataclass
 
 from rlvitals.probes.sketch import Sketch
 
+CODE_BITS = 15
+"""Of the 31 bits without the sign."""
+CODES = 1 << CODE_BITS
+LARGEST = 0x7F7FFFFF
+"""The bits of the largest finite number: what is more goes into the bin above."""
+
 
 @dataclass(frozen=True, slots=True)
 class LogBins:
-    """``count`` bins over [low, high); a quantile is at most ``(high / low) ** (1 / count) - 1`` too high."""
+    """``count`` bins over [low, high); a quantile is too high by a factor of at most one bin and 129 / 128."""
 
     low: float
     high: float
@@ -40,6 +51,6 @@ class LogBins:
 
 
 RATIO_BINS = LogBins(1e-4, 1e2, 96)
-"""|log ratio| in nats: at most 15.5 % high."""
+"""|log ratio| in nats: at most 16.4 % high."""
 ENTROPY_BINS = LogBins(1e-6, 16.0, 96)
-"""Nats; 16 is more than a vocabulary of 8 million can have; at most 18.9 % high."""
+"""Nats; 16 is more than a vocabulary of 8 million can have; at most 19.8 % high."""

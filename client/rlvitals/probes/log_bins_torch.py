@@ -6,25 +6,31 @@ import torch
 from torch import Tensor
 
 from rlvitals.probes import reduction
-from rlvitals.probes.log_bins import LogBins
+from rlvitals.probes.log_bins import CODE_BITS, CODES, LARGEST, LogBins
 from rlvitals.probes.reduction import Workspace
 
 
 class BinCounts:
-    """``part`` holds the count of each bin, the one below first and the one above last."""
+    """Counts |values|; `part` holds the count of each bin, the one below first and the one above last."""
 
     def __init__(self, bins: LogBins, like: Tensor) -> None:
         self._bins, self._space = bins, Workspace(like, torch.float32, torch.int64)
-        self.part = torch.zeros(bins.count + 2, dtype=torch.float64, device=like.device)
+        self._codes = torch.zeros(CODES, dtype=torch.float64, device=like.device)
         self._one = torch.ones(1, dtype=torch.float64, device=like.device)
 
     def add(self, values: Tensor, rows: slice) -> None:
         """Counts |values| (rows, T), all of them, without NaN."""
-        # single precision is enough to choose a bin; whatever is below the least edge goes below
-        bins, (single, whole) = self._bins, self._space.of(rows)
-        single.copy_(values).abs_().clamp_min_(bins.least).log_().mul_(bins.per_nat).add_(bins.shift)
-        where = whole.copy_(single.clamp_(0, bins.count + 1)).view(-1)
-        if reduction.on_host(where):
-            self.part += torch.bincount(where, minlength=bins.count + 2)
+        single, whole = self._space.of(rows)
+        bits = single.copy_(values).abs_().view(torch.int32).bitwise_right_shift_(31 - CODE_BITS)
+        codes = whole.copy_(bits).view(-1)
+        if reduction.on_host(codes):
+            self._codes += torch.bincount(codes, minlength=CODES)
         else:
-            self.part.scatter_add_(0, where, self._one.expand(where.shape))
+            self._codes.scatter_add_(0, codes, self._one.expand(codes.shape))
+
+    def part(self) -> Tensor:
+        bins, codes = self._bins, torch.arange(1, CODES + 1, device=self._codes.device)
+        largest = (codes << (31 - CODE_BITS)).sub_(1).clamp_(max=LARGEST).int().view(torch.float32).double()
+        where = largest.clamp_min_(bins.least).log_().mul_(bins.per_nat).add_(bins.shift).clamp_(0, bins.count + 1)
+        counts = torch.zeros(bins.count + 2, dtype=torch.float64, device=self._codes.device)
+        return counts.scatter_add_(0, where.long(), self._codes)

@@ -41,7 +41,7 @@ def launch(
         bins.add(block.difference, block.rows)
         rows += [stack(sums), *block.peaks]
     stats = torch.cat(rows) if rows else above.new_zeros(0, dtype=torch.float64)
-    return Reduction(parts=(stats, bins.part), build=partial(_built, build, above.numel()))
+    return Reduction(parts=(stats, bins.part()), build=partial(_built, build, above.numel()))
 
 
 def _built(build: Callable[[Floats, Floats, int], Tally], elements: int, parts: Sequence[Floats]) -> Tally:

@@ -37,7 +37,7 @@ def test_mean_and_tail_are_those_of_the_tokens_under_the_mask() -> None:
     assert values["policy.entropy_low_tail"] == (exact < 0.01).double().mean().item() > 0
     for share, name in ((0.01, "policy.entropy_p01"), (0.1, "policy.entropy_p10")):
         quantile = np.quantile(exact.numpy(), share, method="inverted_cdf")
-        assert quantile * (1 - 1e-6) <= values[name] <= quantile * 1.19
+        assert quantile * (1 - 1e-6) <= values[name] <= quantile * 1.2
 
 
 def test_by_hand() -> None:
