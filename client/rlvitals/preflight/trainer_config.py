@@ -6,6 +6,7 @@ import json
 import math
 import re
 import reprlib
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from enum import Enum
@@ -31,19 +32,21 @@ class Found:
     given: bool
 
     def __str__(self) -> str:
-        value = self.value if isinstance(self.value, (int, float)) else reprlib.repr(self.value).strip("'")
+        value = self.value if isinstance(self.value, float) else reprlib.repr(self.value).strip("'")
         return f"{self.key} = {value}{'' if self.given else ' (the default)'}"
 
     @property
     def number(self) -> float | None:
         """The value as a finite number; None for anything else, true and false included."""
-        if isinstance(self.value, (int, float)) and not isinstance(self.value, bool):
-            return float(self.value) if math.isfinite(self.value) else None
-        return None
+        if not isinstance(self.value, (int, float)) or isinstance(self.value, bool) or self.broken:
+            return None
+        return float(self.value)
 
     @property
     def broken(self) -> bool:
-        """Whether it is NaN or infinite, which no setting but a bound may be."""
+        """Whether it is NaN, infinite or beyond all doubles, which no setting but a bound may be."""
+        if isinstance(self.value, int):
+            return abs(self.value) > sys.float_info.max
         return isinstance(self.value, float) and not math.isfinite(self.value)
 
     @property

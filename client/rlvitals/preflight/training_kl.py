@@ -256,4 +256,4 @@ def tokens_of_update(config: TrainerConfig) -> int | None:
         update *= config.world_size or 1
     elif config.trainer is Trainer.VERL and update:
         update *= config.number(Setting.GROUP_SIZE) or 1
-    return int(limit * update) if limit and update else None
+    return int(limit * update) if limit and update and limit > 0 and update > 0 else None
