@@ -39,6 +39,7 @@ METRICS = (
     *(f"ratio.{name}" for name in _SHARED),
     "ratio.clip_low_share",
     "ratio.clip_high_share",
+    "ratio.clip_share",
     "ratio.approx_kl",
 )
 ROLLOUT = (

@@ -11,6 +11,7 @@ from rlvitals.probes.finish.tables import NO_LOSS_TOKENS, Family, Finding
 if TYPE_CHECKING:
     from rlvitals.probes.tally import Tally
 
+CLIPPED = ("ratio.clipped_low", "ratio.clipped_high")
 PREFIXES = ("ratio.", "ratio.rollout_", "ratio.reference_")
 
 
@@ -18,6 +19,15 @@ def _ratios(tally: Tally) -> Iterator[Finding]:
     for prefix in PREFIXES:
         if f"{prefix}tokens" in tally.counts:
             yield from _of_kind(tally, prefix)
+    yield from _clipped(tally)
+
+
+def _clipped(tally: Tally) -> Iterator[Finding]:
+    """Both sides together, where the clip was looked at."""
+    sides = [tally.counts[key] for key in CLIPPED if key in tally.counts]
+    if sides and "ratio.tokens" in tally.counts:
+        tokens = tally.counts["ratio.tokens"]
+        yield "ratio.clip_share", sum(sides) / tokens if tokens else NO_LOSS_TOKENS
 
 
 def _of_kind(tally: Tally, prefix: str) -> Iterator[Finding]:
