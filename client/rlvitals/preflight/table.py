@@ -26,7 +26,7 @@ def table(report: Report, columns: int, *, colour: bool = False, show_all: bool 
                 lines += _block(finding, columns, colour=colour)
     if not show_all:
         lines += _quiet(report, columns)
-    lines.append(_paint(_summary(report), _COLOURS[report.worst], colour=colour))
+    lines += [_paint(line, _COLOURS[report.worst], colour=colour) for line in wrapped(_summary(report), columns)]
     return "\n".join(lines) + "\n"
 
 
