@@ -1,7 +1,7 @@
 """Arguments that no probe can measure: told by type and by name, before any work is launched.
 
-The checks look at shapes, devices and dtypes, never at values, so they wait for no GPU and cost about a
-microsecond. They need neither numpy nor torch; None stands for an argument that was not given.
+The checks look at shapes, devices and dtypes, never at values, so they wait for no GPU and cost a few
+microseconds. They need neither numpy nor torch; None stands for an argument that was not given.
 """
 
 from __future__ import annotations

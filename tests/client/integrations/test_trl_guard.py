@@ -11,7 +11,7 @@ from torch import Tensor
 
 import rlvitals
 from rlvitals import guard
-from rlvitals.probes.arguments import DtypeError, ProbeArgumentError, ShapeError
+from rlvitals.probes.arguments import DeviceError, DtypeError, ProbeArgumentError, ShapeError
 from tests.client.integrations import tiny
 from tests.client.integrations.conftest import MakeTrainer
 
@@ -26,6 +26,7 @@ WRONG: dict[str, tuple[type[ProbeArgumentError], Callable[[Tensor], Tensor]]] = 
     "too narrow": (ShapeError, lambda ids: torch.zeros(ids.shape[0], ids.shape[1] - 1)),
     "a number a row": (ShapeError, lambda ids: torch.zeros(ids.shape[0])),
     "integers": (DtypeError, torch.zeros_like),
+    "on another device": (DeviceError, lambda ids: torch.zeros(ids.shape, device="meta")),
 }
 
 
