@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,8 @@ SUFFIXES = (".jsonl", ".ndjson", ".json", ".parquet", ".csv", ".tsv")
 _ESCAPED = re.compile(rb"\\[ubfr]")
 """Escapes behind which JSON may hide an oddity; ``\\\\frac`` with one backslash is a form feed."""
 PROGRESS_ROWS, PEEKED = 256, 4096
+ROWS_MAX = 20_000
+"""Rows of a dataset in a job that are looked at: a start should not wait for minutes. Files are read whole."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,10 +62,10 @@ def read_file(path: Path, options: DataOptions | None = None, progress: Progress
 
 
 def read_rows(rows: Iterable[object], name: str = "rows", options: DataOptions | None = None) -> DataReading:
-    """The same for rows that are already in memory: a list of mappings, a dataset."""
+    """The same for rows that are already in memory: the first `ROWS_MAX` of a list of mappings, of a dataset."""
     reader = _Reader(Path(name), options or DataOptions(), None)
     reader.unit = "row"
-    for number, row in enumerate(rows, 1):
+    for number, row in enumerate(islice(rows, ROWS_MAX), 1):
         reader.rows.add(number, row, repr(row).encode("utf-8", "backslashreplace"), look_inside=True)
     return reader.reading(0)
 

@@ -190,8 +190,8 @@ def _read(inputs: Inputs, limits: _Limits) -> Iterator[DataReading]:
     paths = _paths(inputs.data)
     for path in paths:
         yield read_file(path, options, inputs.progress)
-    # an iterator is the trainer's own to consume
-    if inputs.data is not None and not paths and iter(inputs.data) is not inputs.data:
+    # an iterator is the trainer's own to consume, and a stream would be downloaded
+    if inputs.data is not None and not paths and hasattr(inputs.data, "__len__"):
         yield read_rows(inputs.data, type(inputs.data).__name__, options)
 
 

@@ -12,12 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from rlvitals.preflight import data_lines, data_rows
+from rlvitals.preflight import data, data_lines, data_rows
 from rlvitals.preflight.data import files_of, read_file, read_rows
 from rlvitals.preflight.data_faults import SHOWN, Fault
 from rlvitals.preflight.data_findings import CHECKS, judge_data
 from rlvitals.preflight.data_rows import DataOptions
 from rlvitals.preflight.finding import Finding, Verdict
+from rlvitals.preflight.inputs import Inputs, check_inputs
 
 S, E = "<|im_start|>", "<|im_end|>"
 
@@ -252,6 +253,16 @@ def test_a_transcript_ends_with_its_answer() -> None:
     assert read_rows([{"conversations": told}]).answers.total == 1
 
 
+def test_of_a_dataset_in_a_job_the_first_rows_are_looked_at_and_of_a_stream_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(data, "ROWS_MAX", 5)
+    assert read_rows([{"prompt": str(n)} for n in range(9)]).facts.rows == 5
+    stream = iter([{"prompt": "a"}])
+    assert all(f.verdict is Verdict.SKIPPED for f in check_inputs(Inputs(data=stream, versions={})))
+    assert next(stream) == {"prompt": "a"}
+
+
 def test_crlf_is_only_information(tmp_path: Path) -> None:
     found = bad(findings(written(tmp_path, HEALTHY, end=b"\r\n")))
     assert {check: f.verdict for check, f in found.items()} == {"D9": Verdict.INFO}
@@ -330,8 +341,6 @@ def test_csv_is_read_by_its_header_with_true_line_numbers(tmp_path: Path) -> Non
 def test_csv_with_a_huge_field_and_a_quote_that_never_closes_is_bounded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from rlvitals.preflight import data
-
     monkeypatch.setattr(data, "LINE_MAX", 2000)
     lines = [b"prompt,answer", b"a,1", b'"' + b"x" * 50, *[b"y" * 100] * 40, b"b,2"]
     facts = read_file(written(tmp_path, lines, "rows.csv")).facts
