@@ -7,10 +7,18 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from rlvitals.contract.command import CommandKind
+from rlvitals.contract.metrics import METRICS
 
 NO_COEFFICIENT = "this trainer has no KL coefficient"
 BETA_IS_ZERO = "beta is 0: TRL loads no reference model"
 NO_REFERENCE = "no reference model was loaded"
+
+ELSEWHERE = {
+    "critic.": "not measured: this trainer has no value head",
+    "component.": "derived from rewards/<name>/mean where rules are judged",
+    "correction.": "not measured: no vLLM, so nothing is corrected",
+}
+"""How the names of metrics begin that this trainer's tensors do not tell, and why."""
 
 # our name: the trainer's argument
 _ARGUMENTS = {
@@ -51,6 +59,16 @@ def config(trainer: Any) -> dict[str, object]:
         "reward_functions": list(getattr(trainer, "reward_func_names", ())),
         "versions": {name: _version(name) for name in ("trl", "transformers", "accelerate", "torch")},
         "trainer": {key: value for key, value in args.to_dict().items() if value is not None},
+    }
+
+
+def elsewhere() -> dict[str, str]:
+    """Registered metrics of `ELSEWHERE`, with the reasons."""
+    return {
+        metric.name: reason
+        for start, reason in ELSEWHERE.items()
+        for metric in METRICS
+        if metric.name.startswith(start)
     }
 
 

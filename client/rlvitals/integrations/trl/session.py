@@ -26,6 +26,9 @@ from rlvitals.probes.reduction import Pending, Reduction
 from rlvitals.probes.tally import Tally
 from rlvitals.reporter import Reporter
 
+LOGGED = {"entropy": "policy.entropy", "sampling/importance_sampling_ratio/mean": "correction.weight_mean"}
+"""What is taken from the trainer's own log, where its tensors do not tell."""
+
 
 class Session:
     """Lives on every rank; only rank 0's reporter is enabled."""
@@ -165,7 +168,8 @@ class Session:
         self._reader = completions.reader_for(self.trainer, keep=self._texts, reward_range=self._reward_range)
         self._teller.table = self._reader.text.table
         self._optimizer.first = ranks.rank == 0
-        self._teller.absent = self._optimizer.absent() + self._logits.absent()
+        absent = self._optimizer.absent() + self._logits.absent() + Tally(missing=facts.elsewhere())
+        self._teller.absent = absent
         self._logits.install(self.trainer.accelerator.unwrap_model(self.trainer.model))
         self.reporter.phase(Phase.UPDATE)
 
@@ -214,8 +218,9 @@ class Session:
             values["progress.epoch"] = float(state.epoch)
         if getattr(state, "num_input_tokens_seen", 0):
             values["progress.tokens"] = float(state.num_input_tokens_seen)
-        if "entropy" in fresh:
-            values["policy.entropy"] = mean(fresh["entropy"])
+        for key, name in LOGGED.items():
+            if key in fresh:
+                values[name] = mean(fresh[key])
         if done.learning_rate is not None:
             values["policy.learning_rate"] = done.learning_rate
         coefficient = facts.kl_coef(self.trainer)
