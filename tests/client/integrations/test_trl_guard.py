@@ -11,6 +11,7 @@ from torch import Tensor
 
 import rlvitals
 from rlvitals import guard
+from rlvitals.integrations.trl import facts
 from rlvitals.probes.arguments import DeviceError, DtypeError, ProbeArgumentError, ShapeError
 from tests.client.integrations import tiny
 from tests.client.integrations.conftest import MakeTrainer
@@ -77,3 +78,19 @@ def test_tensors_of_the_wrong_kind_never_reach_the_training_loop(
     assert {"kl.k3", "policy.entropy", "ratio.reference_max"} <= set(steps[-1].values)
     assert "length.mean" in steps[-1].values
     assert "text.invalid_utf8_per_1k" in steps[-1].values
+
+
+def test_a_tokenizer_without_a_vocabulary_is_a_reason_and_no_error(
+    make: MakeTrainer, caught: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = make(max_steps=2)
+    plain.train()
+    monkeypatch.setattr(facts, "tokenizer_of", lambda _: object())
+    watched = make(max_steps=2)
+    reporter = rlvitals.attach(watched, texts=False)
+    watched.train()
+    assert tiny.weights_hash(watched) == tiny.weights_hash(plain)
+    assert caught == []
+    last = tiny.steps(reporter)[-1]
+    assert last.missing["text.invalid_utf8_per_1k"].startswith("not measured: tokenizer: expected ")
+    assert "length.mean" in last.values
