@@ -25,6 +25,9 @@ _UNITS = {
     "{sequence}/1000": "per 1,000 tokens",
     "{char}/1000": "per 1,000 tokens",
     "{value}": "values",
+    "{parameter}": "parameters",
+    "{function}": "reward functions",
+    "{step}": "steps",
     "{record}": "records",
     "{error}": "errors",
 }
