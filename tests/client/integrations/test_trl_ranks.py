@@ -12,10 +12,12 @@ from typing import Any
 
 import pytest
 
+import rlvitals
 from rlvitals.contract.report import Extreme
 from rlvitals.integrations.trl.ranks import Ranks
 from rlvitals.probes.tally import Tally
 from tests.client.integrations import rank as rank_module
+from tests.client.integrations.conftest import MakeTrainer
 
 DEADLINE_S = 240.0
 
@@ -27,6 +29,42 @@ def test_alone_everything_passes_through() -> None:
     assert ranks.gather(tally) is tally
     assert ranks.agree([(4, 0.5)]) == [(4, 0.5)]
     assert ranks.agree_to_wait(True) is True
+
+
+class Wire(Ranks):
+    """Two ranks of which this is the first; what the other would get goes over the wire and back."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.size = 2
+        self.sent: list[tuple[Tally, Tally]] = []
+
+    def gather(self, tally: Tally) -> Tally:
+        self.sent.append((tally, Tally.from_dict(json.loads(json.dumps(tally.to_dict())))))
+        return tally
+
+    def agree(self, actions: Any) -> Any:
+        return list(actions)
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::UserWarning")
+def test_all_that_a_step_tells_crosses_the_wire_unchanged_and_adds_up(
+    make: MakeTrainer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wire = Wire()
+    monkeypatch.setattr(Ranks, "meet", lambda timeout_s: wire)
+    trainer = make(num_iterations=2)
+    rlvitals.attach(trainer)
+    trainer.train()
+    assert len(wire.sent) == 4
+    for own, came in wire.sent:
+        assert came.measured() == own.measured()
+        twice = (own + came).measured()
+        for name in ("policy.loss_tokens", "length.completions", "policy.forced_loss_tokens"):
+            if name in own.measured().values:
+                assert twice.values[name] == 2 * own.measured().values[name]
+        for name in ("policy.entropy", "gradient.top_parameter_share", "ratio.reference_max", "kl.k3"):
+            assert twice.values[name] == pytest.approx(own.measured().values[name])
 
 
 @pytest.mark.slow
@@ -42,6 +80,13 @@ def test_two_ranks_pause_together_beyond_the_time_out_and_agree_on_the_coefficie
     assert first["outcomes"] == [["k", "applied"], ["p", "applied"], ["r", "applied"]]
     assert [values["length.completions"] for values in first["values"]] == [8, 8, 8, 8]
     assert [values["kl.coef"] for values in first["values"]] == [0.5, 0.5, 0.1, 0.1]
+    for values in first["values"]:
+        assert values["reward.group_size"] == 4, "rewards are the same on both ranks and count once"
+        assert values["length.mean"] * 8 == values["policy.loss_tokens"], "of both ranks"
+        assert 0 < values["gradient.top_parameter_share"] <= 1
+        assert values["gradient.update_ratio"] > 0 == values["gradient.skipped_steps"]
+        assert {"text.looping_completions", "text.duplicate_rate", "policy.entropy_p10"} <= set(values)
+        assert 0 < values["progress.phase_update_s"] <= values["progress.step_time"]
 
 
 def _both(policy: Path, folder: Path) -> list[dict[str, Any]]:
