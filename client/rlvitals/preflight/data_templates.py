@@ -10,7 +10,7 @@ from rlvitals.preflight.data_faults import Fault
 
 EVENTS_MAX = 2000
 """Markers of one text that are looked at."""
-TAIL_CHARS = 256
+TAIL_CHARS, OPENERS_CHARS = 256, 1000
 ROLES = frozenset(
     {"system", "developer", "user", "assistant", "model", "tool", "function", "ipython", "observation"}
 )
@@ -74,12 +74,14 @@ _ROLE_OF = {"INST": "user", "/INST": "assistant", "User": "user", "Assistant": "
 _OPENERS = re.compile(
     r"(?:\s|<s>|<bos>|<\|begin_of_text\|>|<｜begin▁of▁sentence｜>|<\|endoftext\|>|\[gMASK\]|<sop>|<<SYS>>)*"
 )
-_FULLWIDTH_BAR, _JSON_BAR = "｜".encode(), b"\\uff5c"
+_FULLWIDTH_BAR = "｜".encode()
+_ESCAPED = re.compile(rb"\\u(?:003[cC]|[fF][fF]5[cC])")
+"""``<`` and ``｜`` as JSON may write them."""
 _NEAR = re.compile(
-    r"<[ \t]*\|?[ \t]*/?"
+    r"<[ \t]{0,2}\|?[ \t]{0,2}/?"
     r"(?i:im_start|im_end|endoftext|eot_id|start_header_id|end_header_id|begin_of_text|end_of_text)"
-    r"[ \t]*\|?[ \t]*>?"
-    r"|<[ \t]*(?i:start_of_turn|end_of_turn)[ \t]*>?"
+    r"[ \t]{0,2}\|?[ \t]{0,2}>?"
+    r"|<[ \t]{0,2}(?i:start_of_turn|end_of_turn)[ \t]{0,2}>?"
     r"|\|(?i:im_start|im_end|eot_id)\|>?"
 )
 _EXACT = frozenset(
@@ -106,7 +108,7 @@ def hinted(raw: bytes) -> bool:
     """Whether bytes may hold a turn marker or a damaged one; False is sure."""
     if b"<" in raw and (b"<|" in raw or b"_of_turn" in raw or b"im_" in raw or _FULLWIDTH_BAR in raw):
         return True
-    return b"INST]" in raw or b"|im_" in raw or b"|eot_id|" in raw or _JSON_BAR in raw
+    return b"INST]" in raw or b"|im_" in raw or b"|eot_id|" in raw or _ESCAPED.search(raw) is not None
 
 
 def template_of(text: str) -> Template | None:
@@ -168,7 +170,7 @@ def waits(text: str, template: Template) -> bool:
 
 
 def _may_precede(text: str, template: Template) -> bool:
-    if _OPENERS.fullmatch(text) is not None:
+    if len(text) <= OPENERS_CHARS and _OPENERS.fullmatch(text) is not None:
         return True
     begun = text.startswith(("<s>", "<｜begin▁of▁sentence｜>", "["))
     return template.answers_only and begun

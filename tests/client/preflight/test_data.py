@@ -420,6 +420,17 @@ def test_over_long_rows_are_told_by_tokens_where_a_tokenizer_counts(tmp_path: Pa
     assert "beyond 40 tokens" in found["D14"].evidence
 
 
+def test_texts_that_make_patterns_run_for_ever_do_not(tmp_path: Path) -> None:
+    for text in ("<" + " " * 200_000, "<" * 200_000, " " * 200_000 + S, "|im_" * 50_000, f"{S}" * 20_000):
+        assert read_file(written(tmp_path, with_line(encoded({"prompt": text})))).facts.rows == len(HEALTHY) + 1
+
+
+def test_markers_that_json_escapes_are_markers_too(tmp_path: Path) -> None:
+    lines = [row.replace(b"<", b"\\u003c").replace(b">", b"\\u003e") for row in HEALTHY]
+    assert bad(findings(written(tmp_path, [*HEALTHY[:4], *lines[4:]]))) == {}
+    assert read_file(written(tmp_path, lines)).facts.template == S
+
+
 def test_a_gzip_bomb_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(data_lines, "BOMB_BYTES", 1 << 18)
     path = tmp_path / "rows.jsonl.gz"

@@ -189,6 +189,32 @@ def test_a_large_file_is_no_configuration(tmp_path: Path) -> None:
         read_config(tmp_path / "a.json")
 
 
+def test_a_script_of_blank_lines_is_read_at_once(tmp_path: Path) -> None:
+    (tmp_path / "run.sh").write_text("\n" * 300_000 + "--num_generations 8\n" + "${a:-" * 1000)
+    assert read_config(tmp_path / "run.sh").number(Setting.GROUP_SIZE) == 8
+
+
+SHELL = """\
+N=4  # answers
+LR='1e-6' python -m openrlhf.cli.train_ppo_ray --pretrain a/b --n_samples_per_prompt $N \\
+   --actor_learning_rate 5e-7 $EXTRA --eps_clip 0.2 2>&1 | tee --append log.txt
+--init_kl_coef 0.02
+wait
+"""
+
+
+def test_what_a_shell_does_behind_a_value_is_no_part_of_it(tmp_path: Path) -> None:
+    (tmp_path / "run.sh").write_text(SHELL)
+    config = read_config(tmp_path / "run.sh")
+    read = (Setting.GROUP_SIZE, Setting.LEARNING_RATE, Setting.CLIP_LOW, Setting.KL_COEF)
+    assert [config.number(setting) for setting in read] == [4, 5e-7, 0.2, 0.02]
+
+
+def test_lists_are_read_flat() -> None:
+    assert scalar("[" * 9999 + "]" * 9999) == ["[" * 9998 + "]" * 9998]
+    assert scalar("[1, 'a', true]") == [1, "a", True]
+
+
 def test_nesting_is_bounded() -> None:
     deep: dict[str, object] = {}
     for _ in range(1000):
