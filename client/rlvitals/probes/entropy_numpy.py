@@ -16,6 +16,6 @@ def summed(entropy: Array, mask: Array, certain: float) -> tuple[Floats, Floats,
     for block in blocks(entropy.shape):
         under = entropy[block][mask[block] != 0].astype(np.float64)
         values = under[np.isfinite(under)]
-        rows.append([values.size, under.size - values.size, values.sum(), (values < certain).sum()])
+        rows.append([values.size, under.size - values.size, values.sum(), (values < np.float32(certain)).sum()])
         bins += bin_counts(ENTROPY_BINS, values)
     return np.asarray(rows, np.float64).reshape(-1), bins, int(bins.sum())

@@ -1,8 +1,8 @@
 """Log-spaced bins of a `Sketch`, with one more below and one above.
 
-Values are counted by the upper bits of their single-precision form, exponent and 7 bits of the mantissa, which is
+Values are counted by the upper bits of their single-precision form, exponent and some of the mantissa, which is
 quicker than a logarithm of each; the counts then go to the bin of the largest value with these bits. So a value
-may be taken for one up to 1/128 larger, never for a smaller one.
+may be taken for a slightly larger one, never for a smaller one.
 """
 
 from __future__ import annotations
@@ -13,20 +13,31 @@ from dataclasses import dataclass
 
 from rlvitals.probes.sketch import Sketch
 
-CODE_BITS = 15
-"""Of the 31 bits without the sign."""
-CODES = 1 << CODE_BITS
 LARGEST = 0x7F7FFFFF
 """The bits of the largest finite number: what is more goes into the bin above."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogBins:
-    """``count`` bins over [low, high); a quantile is too high by a factor of at most one bin and 129 / 128."""
+    """``count`` bins over [low, high); ``mantissa`` is how many of its bits tell two values apart.
+
+    A quantile is too high by a factor of at most one bin and ``1 + 2 ** -mantissa``.
+    """
 
     low: float
     high: float
     count: int
+    mantissa: int
+
+    @property
+    def codes(self) -> int:
+        """How many values can be told apart: 8 bits of exponent, and the mantissa's."""
+        return 1 << (8 + self.mantissa)
+
+    @property
+    def cut(self) -> int:
+        """How many of the 23 bits of the mantissa are not looked at."""
+        return 23 - self.mantissa
 
     @property
     def per_nat(self) -> float:
@@ -50,7 +61,7 @@ class LogBins:
         )
 
 
-RATIO_BINS = LogBins(1e-4, 1e2, 96)
+RATIO_BINS = LogBins(1e-4, 1e2, 96, 7)
 """|log ratio| in nats: at most 16.4 % high."""
-ENTROPY_BINS = LogBins(1e-6, 16.0, 96)
-"""Nats; 16 is more than a vocabulary of 8 million can have; at most 19.8 % high."""
+ENTROPY_BINS = LogBins(1e-6, 16.0, 96, 5)
+"""Nats; 16 is more than a vocabulary of 8 million can have; at most 22.6 % high."""

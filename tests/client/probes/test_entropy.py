@@ -37,7 +37,7 @@ def test_mean_and_tail_are_those_of_the_tokens_under_the_mask() -> None:
     assert values["policy.entropy_low_tail"] == (exact < 0.01).double().mean().item() > 0
     for share, name in ((0.01, "policy.entropy_p01"), (0.1, "policy.entropy_p10")):
         quantile = np.quantile(exact.numpy(), share, method="inverted_cdf")
-        assert quantile * (1 - 1e-6) <= values[name] <= quantile * 1.2
+        assert quantile * (1 - 1e-6) <= values[name] <= quantile * 1.226
 
 
 def test_by_hand() -> None:
@@ -45,10 +45,8 @@ def test_by_hand() -> None:
     mask = torch.tensor([[1, 1, 1, 1, 0]])
     values = tally_entropy(entropy, mask).measured().values
     assert values["policy.entropy"] == pytest.approx((0.009 + 0.01 + 2) / 4)
-    # in single precision 0.01 is a little less than in double
-    assert values["policy.entropy_low_tail"] == 0.75
-    exact = torch.tensor([[0.0, 0.009, 0.01, 2.0, 99.0]], dtype=torch.float64)
-    assert tally_entropy(exact, mask).measured().values["policy.entropy_low_tail"] == 0.5
+    for precision in (torch.float32, torch.float64):
+        assert tally_entropy(entropy.to(precision), mask).measured().values["policy.entropy_low_tail"] == 0.5
     assert values["policy.entropy_p01"] == 1e-6
 
 
