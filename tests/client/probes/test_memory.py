@@ -42,7 +42,8 @@ def test_on_a_device(name: str, tensors: Batch) -> None:
     assert memory.share(probe, reads, memory.on_device(tensors)) <= BUDGET
 
 
-@pytest.mark.parametrize("name", PROBES)
+# those that need the most: a dry run is slow, for each operation is told its shapes by Python
+@pytest.mark.parametrize("name", ["kl", "rollout", "entropy"])
 def test_in_half_precision(name: str, tensors: Batch) -> None:
     reads, probe = PROBES[name]
     half = {
