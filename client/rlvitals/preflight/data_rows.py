@@ -21,6 +21,18 @@ from rlvitals.preflight.data_templates import (
     waits,
 )
 
+Shape = tuple[tuple[str, ...], tuple[str, ...]]
+"""Keys of a row, and the kind of each value."""
+_KINDS: dict[type, str] = {
+    type(None): "null",
+    bool: "bool",
+    int: "number",
+    float: "number",
+    str: "string",
+    dict: "object",
+    list: "list",
+    tuple: "list",
+}
 SHAPES_MAX, HASHES_MAX = 64, 1 << 18
 ROW_BYTES_MAX = 1 << 20
 """A row of more is over-long, where no token limit is given."""
@@ -54,7 +66,7 @@ class Rows:
         self.prompts, self.answers = Lengths(options.count_tokens), Lengths(options.count_tokens)
         self.templates: Counter[str] = Counter()
         self.doubles = Doubles(ledger)
-        self._shapes: dict[tuple[tuple[str, str], ...], Spots] = {}
+        self._shapes: dict[Shape, Spots] = {}
         self._bare, self._open_ends, self._ends = Spots(), Spots(), 0
         self._counted = 0
 
@@ -95,7 +107,7 @@ class Rows:
     # -- shape ----------------------------------------------------------------------------------------------
 
     def _shape(self, line: int, row: Mapping[str, object]) -> None:
-        shape = tuple((key, _kind(item)) for key, item in row.items())
+        shape = (tuple(row), tuple(map(_kind, row.values())))
         spots = self._shapes.get(shape)
         if spots is None:
             if len(self._shapes) >= SHAPES_MAX:
@@ -106,9 +118,9 @@ class Rows:
     def _judge_shapes(self) -> None:
         if not self._shapes:
             return
-        usual = dict(max(self._shapes.items(), key=lambda pair: pair[1].count)[0])
+        usual = _kinds(max(self._shapes.items(), key=lambda pair: pair[1].count)[0])
         for shape, spots in self._shapes.items():
-            kinds = dict(shape)
+            kinds = _kinds(shape)
             for key, kind in usual.items():
                 other = kinds.get(key, "null")
                 if other != kind and kind != "null":
@@ -231,13 +243,12 @@ def _enter(ledger: Ledger, fault: Fault, text: str, spots: Spots) -> None:
     ledger.spots[fault].count += spots.count - len(spots.first)
 
 
+def _kinds(shape: Shape) -> dict[str, str]:
+    return dict(zip(*shape, strict=True))
+
+
 def _kind(value: object) -> str:
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "bool"
-    if isinstance(value, (int, float)):
-        return "number"
-    if isinstance(value, str):
-        return "string"
-    return "object" if isinstance(value, Mapping) else "list" if isinstance(value, (list, tuple)) else "value"
+    known = _KINDS.get(type(value))
+    if known is not None:
+        return known
+    return "object" if isinstance(value, Mapping) else "value"
