@@ -40,6 +40,8 @@ class Resolved:
 
 _CLAMPED = "this trainer clamps each token's estimate at 10"
 _OWN_TRUNCATION = "by this trainer's own definition of a cut completion"
+_ACTIVE_CLIP = "this trainer may count a token only where the clipped term is the loss"
+_AS_CORRECTED = "by token or by sequence, capped or masked, as this trainer corrects"
 _SIGNED = "this trainer logs the signed mean of -log r, which may be negative"
 
 _NAMES: dict[str, tuple[str, ...]] = {
@@ -61,6 +63,26 @@ _NAMES: dict[str, tuple[str, ...]] = {
     "ratio.approx_kl": ("actor/ppo_kl", "ppo_kl", "train/ppo_kl", "policy/approxkl_avg"),
     "ratio.clip_low_share": ("clip_ratio/low_mean",),
     "ratio.clip_high_share": ("clip_ratio/high_mean",),
+    "ratio.clip_share": (
+        "clip_ratio/region_mean",
+        "clip_ratio",
+        "actor/pg_clipfrac",
+        "train/pg_clipfrac",
+        "ppo_clip_ratio",
+        "policy/clipfrac_avg",
+    ),
+    "correction.weight_mean": (
+        "sampling/importance_sampling_ratio/mean",
+        "rollout_corr/rollout_is_mean",
+        "mismatch/rollout_is_mean",
+        "train/sampling_importance_ratio",
+        "sampling_importance_ratio",
+        "train/tis",
+    ),
+    "critic.explained_variance": ("critic/vf_explained_var", "train/explained_variance", "explained_variance"),
+    "critic.value_loss": ("critic/vf_loss", "loss/value_avg", "critic_loss", "train/value_loss", "value_loss"),
+    "critic.gradient_norm": ("critic/grad_norm", "critic_grad_norm"),
+    "critic.clip_share": ("critic/vf_clipfrac", "val/clipfrac_avg", "train/value_clipfrac"),
     "ratio.rollout_logp_diff": (
         "sampling/sampling_logp_difference/mean",
         "train/train_rollout_logprob_abs_diff",
@@ -107,6 +129,8 @@ _NAMES: dict[str, tuple[str, ...]] = {
 _NOTES = {
     "kl.capped": _CLAMPED,
     "ratio.approx_kl": _SIGNED,
+    "ratio.clip_share": _ACTIVE_CLIP,
+    "correction.weight_mean": _AS_CORRECTED,
     "length.truncation_rate": _OWN_TRUNCATION,
 }
 

@@ -44,11 +44,12 @@ def judge_step(
     rules: Sequence[Rule], memory: AttemptMemory, step: int, time: datetime, values: Mapping[str, float]
 ) -> list[Judgement]:
     """Moves ``memory`` past one step, which must be later than the last. ``rules`` are in `order`."""
-    memory.window.push(step, time, values)
+    derived = memory.components.derive(values)
+    memory.window.push(step, time, {**derived, **values} if derived else values)
     found = list(_withdraw_orphans(memory, step, time)) if memory.orphans else []
     for _, twins in groupby(rules, key=_alert):
         found += _judge_alert(list(twins), memory, step, time)
-    return [_with_proposal(judgement, memory) for judgement in found]
+    return [_with_proposal(_named(judgement, memory), memory) for judgement in found]
 
 
 def order(rules: Sequence[Rule]) -> tuple[Rule, ...]:
@@ -160,6 +161,14 @@ def _judgement(
         time=time,
         evaluation=evaluation,
     )
+
+
+def _named(judgement: Judgement, memory: AttemptMemory) -> Judgement:
+    """With the name of the component where the metric is derived from several."""
+    name = memory.components.names.get(judgement.evaluation.metric)
+    if name is None:
+        return judgement
+    return replace(judgement, evaluation=judgement.evaluation._replace(metric=name))
 
 
 def _with_proposal(judgement: Judgement, memory: AttemptMemory) -> Judgement:

@@ -12,6 +12,7 @@ from datetime import datetime
 
 from rlvitals.contract import codec
 from rlvitals.contract.alert import Truth
+from rlvitals_monitor.alerts.components import Components
 from rlvitals_monitor.alerts.state import Standing
 from rlvitals_monitor.rules.evaluate import Evaluation, RuleMemory, Seen, depth_of
 from rlvitals_monitor.rules.rule import Rule
@@ -44,6 +45,7 @@ class AttemptMemory:
     verdicts: dict[str, Verdict] = field(default_factory=dict)
     orphans: dict[str, Standing] = field(default_factory=dict)
     evaluations: dict[str, Evaluation] = field(default_factory=dict)
+    components: Components = field(default_factory=Components)
 
     def fits(self, rules: Sequence[Rule]) -> bool:
         """Whether it was made for exactly these rules."""
@@ -64,6 +66,7 @@ def dump(memory: AttemptMemory) -> dict[str, object]:
         "rules": {key: _dump_rule(kept) for key, kept in memory.rules.items() if kept.slots or kept.recent},
         "standings": {key: standing for key, standing in memory.standings.items() if standing.is_open},
         "verdicts": memory.verdicts,
+        "components": memory.components.dump(),
     }
 
 
@@ -82,6 +85,8 @@ def restore(rules: Sequence[Rule], config: Json, kept: Json) -> AttemptMemory:
     memory.orphans = {key: standing for key, standing in standings.items() if key not in memory.rules}
     verdicts = codec.decode(dict[str, Verdict], _mapping(kept, "verdicts"), "memory.verdicts")
     memory.verdicts = {key: verdict for key, verdict in verdicts.items() if key in memory.rules}
+    components = kept.get("components")
+    memory.components.restore(components if isinstance(components, Mapping) else {})
     open_alerts = {key.partition("/")[0] for key, standing in memory.standings.items() if standing.is_open}
     for key, rule in memory.rules.items():
         rule.open = key.partition("/")[0] in open_alerts

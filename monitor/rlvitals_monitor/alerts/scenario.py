@@ -10,7 +10,8 @@
 
 A series is a list of values, one a step from ``first`` (1) on: ``0.2`` once, ``0.2x10`` ten times, ``1+0.5x4``
 four values that start at 1 and grow by 0.5, ``NaN``, ``Inf``, ``-Inf``, and ``_`` for a step without the metric.
-What is not listed under ``alerts`` must not fire as a warning or worse; information is checked where it is listed.
+What is not listed under ``alerts`` must not fire as a warning or worse. Information is checked where its alert is
+listed there or under ``quiet: [name]``, which is how a near miss of information is written.
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ class Scenario:
     config: dict[str, object]
     steps: tuple[Step, ...]
     expected: tuple[Expected, ...]
+    quiet: frozenset[str] = frozenset()
 
 
 def run_files(paths: Sequence[Path], rules: Sequence[Rule]) -> tuple[int, list[str]]:
@@ -66,7 +68,9 @@ def run(scenario: Scenario, rules: Sequence[Rule]) -> list[str]:
     got = {
         _seen(episode)
         for episode in found
-        if episode.severity is not Severity.INFO or (episode.alert, episode.severity.value) in listed
+        if episode.severity is not Severity.INFO
+        or (episode.alert, episode.severity.value) in listed
+        or episode.alert in scenario.quiet
     }
     wanted = set(scenario.expected)
     place = f"{scenario.where}: {scenario.name}"
@@ -82,7 +86,7 @@ def read_scenarios(text: str, file: str) -> list[Scenario]:
 
 
 def _scenario(item: Item) -> Scenario:
-    keys = ("name", "config", "first", "seconds", "series", "alerts")
+    keys = ("name", "config", "first", "seconds", "series", "alerts", "quiet")
     entries = item.mapping(keys, required=("name", "series", "alerts"))
     first = entries["first"].whole(0, 10**9) if "first" in entries else 1
     seconds = entries["seconds"].whole(1, 10**6) if "seconds" in entries else 1
@@ -92,6 +96,9 @@ def _scenario(item: Item) -> Scenario:
         config=_config(entries.get("config")),
         steps=_steps(entries["series"], first, seconds),
         expected=tuple(_expected(entry) for entry in entries["alerts"].sequence()),
+        quiet=frozenset(entry.text() for entry in entries["quiet"].sequence())
+        if "quiet" in entries
+        else frozenset(),
     )
 
 

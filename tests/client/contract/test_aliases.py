@@ -17,6 +17,9 @@ def test_every_alias_leads_to_a_registered_metric() -> None:
     [
         ("grad_norm", "gradient.norm", Match.EXACT),
         ("actor/grad_norm", "gradient.norm", Match.EXACT),
+        ("critic/vf_explained_var", "critic.explained_variance", Match.EXACT),
+        ("actor/pg_clipfrac", "ratio.clip_share", Match.EXACT),
+        ("train/sampling/importance_sampling_ratio/mean", "correction.weight_mean", Match.SUFFIX),
         ("train/completions/clipped_ratio", "length.truncation_rate", Match.SUFFIX),
         ("train/kl", "kl.k3", Match.SUFFIX),
         ("Training Loss", "policy.loss", Match.WORDS),
@@ -32,7 +35,15 @@ def test_names_are_found_exactly_then_by_suffix_then_by_words(name: str, metric:
 
 @pytest.mark.parametrize(
     "name",
-    ["rewards/accuracy_reward", "critic/vf_loss", "val-core/acc/mean@1", "objective/kl", "my_loss", ""],
+    [
+        "rewards/accuracy_reward",
+        "critic/vpred_mean",
+        "actor/pg_clipfrac_lower",
+        "val-core/acc/mean@1",
+        "objective/kl",
+        "my_loss",
+        "",
+    ],
 )
 def test_a_name_of_another_quantity_stays_the_users_own(name: str) -> None:
     assert resolve(name) is None

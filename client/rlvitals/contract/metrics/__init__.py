@@ -6,6 +6,9 @@ are stored and drawn all the same.
 
 from __future__ import annotations
 
+from rlvitals.contract.metrics.component import COMPONENT
+from rlvitals.contract.metrics.correction import CORRECTION
+from rlvitals.contract.metrics.critic import CRITIC
 from rlvitals.contract.metrics.gradient import GRADIENT
 from rlvitals.contract.metrics.kl import KL
 from rlvitals.contract.metrics.length import LENGTH
@@ -24,9 +27,12 @@ METRICS: tuple[Metric, ...] = (
     *TEXT,
     *LENGTH,
     *REWARD,
+    *COMPONENT,
     *KL,
     *RATIO,
+    *CORRECTION,
     *POLICY,
+    *CRITIC,
     *GRADIENT,
     *NUMERICS,
     *PROGRESS,
