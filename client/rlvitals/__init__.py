@@ -1,6 +1,7 @@
 """RL Vitals: the vital-signs monitor for RL post-training of language models.
 
-``rlvitals.attach(trainer)`` is the one line for a known trainer; ``rlvitals.init(…)`` gives any loop a `Reporter`.
+``rlvitals.attach(trainer)`` is the one line for a known trainer, ``with rlvitals.run(…) as vitals`` the one block
+for a loop of your own; ``rlvitals.init(…)`` gives anything a `Reporter`.
 Nothing is loaded before the first of these is used: the service, too, imports `rlvitals.contract` through here.
 """
 
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rlvitals.contract.report import Phase, RunInfo
     from rlvitals.control import Control, ControlLimits
+    from rlvitals.integrations.loop import Vitals, run
     from rlvitals.preflight.inspection import check as preflight
     from rlvitals.reporter import Reporter
     from rlvitals.settings import Mode
@@ -24,10 +26,12 @@ __all__ = [
     "Phase",
     "Reporter",
     "RunInfo",
+    "Vitals",
     "__version__",
     "attach",
     "init",
     "preflight",
+    "run",
 ]
 
 _HOMES = {
@@ -37,9 +41,11 @@ _HOMES = {
     "Phase": "rlvitals.contract.report",
     "Reporter": "rlvitals.reporter",
     "RunInfo": "rlvitals.contract.report",
+    "Vitals": "rlvitals.integrations.loop",
     "attach": "rlvitals.start",
     "init": "rlvitals.start",
     "preflight": "rlvitals.preflight",
+    "run": "rlvitals.integrations.loop",
 }
 
 

@@ -59,9 +59,12 @@ class TextReader:
         return self.content.tokens if self.content is not None else None
 
     def read(
-        self, ids: Whole, chosen: Any, prompts: Sequence[Any], *, first_sample: int, step: int
+        self, ids: Whole, chosen: Any, prompts: Sequence[Any] | None, *, first_sample: int, step: int
     ) -> tuple[Tally, TextRows | None]:
-        """``ids`` (B, T), ``chosen`` lengths (B,) or a mask (B, T); ``step`` decides which are read in full."""
+        """``ids`` (B, T), ``chosen`` lengths (B,) or a mask (B, T); ``step`` decides which are read in full.
+
+        ``prompts`` is None where they are not known.
+        """
         sample = RowSample.of_step(ids.shape[0] * self.ranks, ids.size * self.ranks, seed=step)
         found = self._duplicates(ids, chosen, first_sample)
         if self.content is None:
@@ -70,7 +73,7 @@ class TextReader:
         spelt = self.content.spell(ids, chosen, sample, sample_offset=first_sample)
         where: dict[str, Any] = {"spelt": spelt, "sample": sample, "sample_offset": first_sample}
         found += tally_repetition(ids, chosen, table=self.content, **where)
-        texts = [plain_text(prompt) for prompt in prompts]
+        texts = None if prompts is None else [plain_text(prompt) for prompt in prompts]
         content = tally_content(self.content, ids, chosen, stop_ids=self.stop_ids, prompts=texts, **where)
         found += content + self.baseline.tally()
         self.baseline = self.baseline.after(content)
