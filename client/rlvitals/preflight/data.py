@@ -39,10 +39,10 @@ class DataReading:
 
 
 def files_of(path: Path) -> list[Path]:
-    """The path itself, or the known files of a folder in the order of their names."""
+    """The path itself, or the known files of a folder (itself, if there are none) in the order of their names."""
     if not path.is_dir():
         return [path]
-    return sorted(p for p in path.iterdir() if p.is_file() and format_of(p))
+    return sorted(p for p in path.iterdir() if p.is_file() and format_of(p)) or [path]
 
 
 def format_of(path: Path) -> str:
@@ -81,6 +81,10 @@ class _Reader:
     def read(self) -> DataReading:
         size = 0
         try:
+            if self.path.is_dir():
+                raise DataReadError(
+                    f"a folder without data files: expected {', '.join(SUFFIXES)}, or one with .gz"
+                )
             size = self.path.stat().st_size
             if format_of(self.path) == ".parquet":
                 self._read_parquet()
@@ -96,6 +100,8 @@ class _Reader:
     def reading(self, size: int) -> DataReading:
         rows = self.rows
         rows.close()
+        if not rows.count and not self.ledger.spots:
+            self.ledger.note(Fault.NO_ROWS, 0, f"{size:,} bytes and not one row")
         limit = f"{self.options.row_tokens_max:,} tokens" if self.options.row_tokens_max else ""
         facts = DataFacts(
             name=str(self.path),

@@ -16,6 +16,7 @@ class Fault(str, Enum):
 
     UNREADABLE = "unreadable"
     STOPPED = "stopped"
+    NO_ROWS = "no_rows"
     BOM_AT_START = "bom_at_start"
     BOM_INSIDE = "bom_inside"
     INVALID_UTF8 = "invalid_utf8"

@@ -38,6 +38,7 @@ CHECKS: tuple[DataCheck, ...] = (
         "The file can be read to its end",
         (
             Judgement(Fault.UNREADABLE, Verdict.FATAL, "The file can't be read", "mend the file or its name"),
+            Judgement(Fault.NO_ROWS, Verdict.FATAL, "The file holds no rows", "give the file that was meant"),
             Judgement(
                 Fault.STOPPED,
                 Verdict.FATAL,
@@ -281,13 +282,13 @@ CHECKS: tuple[DataCheck, ...] = (
 
 def judge_data(facts: DataFacts) -> Iterator[Finding]:
     """Every check of one file: a finding for each fault met, else one that says it is well."""
-    unread = facts.count(Fault.UNREADABLE) > 0
+    unread = facts.count(Fault.UNREADABLE) + facts.count(Fault.NO_ROWS) > 0
     for check in CHECKS:
         met = [j for j in check.judgements if facts.count(j.fault)]
         for judgement in met:
             yield _finding(check, judgement, facts)
         if not met:
-            said = "the file was not read" if unread else f"{facts.rows:,} rows"
+            said = "no rows were read" if unread else f"{facts.rows:,} rows"
             verdict = Verdict.SKIPPED if unread else Verdict.OK
             yield Finding(
                 check=check.check, verdict=verdict, subject=check.subject, evidence=said, where=facts.name

@@ -381,6 +381,14 @@ def test_a_parquet_file_that_is_none_is_told_in_one_line(tmp_path: Path) -> None
     assert "Parquet:" in found[0].evidence
 
 
+def test_a_file_without_rows_is_no_clean_bill(tmp_path: Path) -> None:
+    for lines in ([], [b""], [b"prompt,answer"]):
+        found = findings(written(tmp_path, lines, "rows.csv"))
+        assert found[0].verdict is Verdict.FATAL
+        assert "not one row" in found[0].evidence
+    assert read_rows([]).facts.count(Fault.NO_ROWS) == 1
+
+
 def test_utf16_and_missing_files_say_what_is_wrong(tmp_path: Path) -> None:
     (tmp_path / "wide.jsonl").write_bytes('{"prompt": "a"}\n'.encode("utf-16"))
     assert "it is UTF-16" in findings(tmp_path / "wide.jsonl")[0].evidence
@@ -391,6 +399,10 @@ def test_a_folder_gives_its_known_files_by_name(tmp_path: Path) -> None:
     for name in ("b.jsonl", "a.csv.gz", "notes.md"):
         (tmp_path / name).write_bytes(b"")
     assert [p.name for p in files_of(tmp_path)] == ["a.csv.gz", "b.jsonl"]
+    (tmp_path / "empty").mkdir()
+    (finding, *_) = check_inputs(Inputs(data=[str(tmp_path / "empty")], versions={}))
+    assert finding.verdict is Verdict.FATAL
+    assert "a folder without data files" in finding.evidence
 
 
 # -- hostile files -------------------------------------------------------------------------------------------
