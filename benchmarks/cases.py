@@ -12,6 +12,7 @@ from typing import Any
 
 import yaml
 
+from benchmarks.simulated import print_lead_times
 from rlvitals_monitor.diagnosis.table import load_table
 from rlvitals_monitor.importers.past_run import read_past_run
 from rlvitals_monitor.replay import Replay, replay_log
@@ -57,6 +58,7 @@ def main() -> None:
         mark = " " if score.detected and score.cause_right and not score.forbidden else "!"
         print(f"{mark} {score.name[:42]:44}{score.expected[:34]:36}{score.said}")
     _totals(scores)
+    print_lead_times(rules)
 
 
 def _score(name: str, case: dict[str, Any], found: Replay) -> Score:

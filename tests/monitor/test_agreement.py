@@ -28,6 +28,8 @@ LEVELS = {
     "length.truncation_rate": st.sampled_from([0.1, 0.95, 1.0]),
     "kl.capped": st.sampled_from([0.01, 2.0, math.nan, -math.inf]),
     "reward.zero_std_groups": st.sampled_from([0.4, 1.0]),
+    "reward.mean": st.sampled_from([0.5, 0.8, math.nan]),
+    "rewards/accuracy/mean": st.sampled_from([0.5, 0.1, math.inf]),
 }
 Told = list[tuple[str, str, int, int | None]]
 

@@ -13,6 +13,7 @@ from rlvitals_monitor.alerts.replay import Episode, Step, episodes, replay
 from rlvitals_monitor.rules.rule import Rule
 
 SHARED = Path(__file__).parents[4] / "shared"
+DATA = SHARED / "research" / "signals" / "data"
 START = datetime(2026, 1, 1, tzinfo=timezone.utc)
 
 TOY = {
@@ -59,7 +60,7 @@ VERL = {
 
 def toy(name: str) -> list[Step]:
     """A run of the toy simulator; skips loudly where it is not there."""
-    path = _there(SHARED / "research" / "signals" / "data" / f"{name}.csv")
+    path = _there(DATA / f"{name}.csv")
     with path.open(encoding="utf-8") as file:
         rows = [
             (int(row["step"]), {TOY[k]: float(v) for k, v in row.items() if k in TOY and v})

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from benchmarks.simulated import EARLIER, FAULT_AT, collapse
 from rlvitals.contract.alert import Severity
 from rlvitals_monitor.alerts.replay import Episode
 from rlvitals_monitor.rules.loader import load_rules
-from tests.monitor.alerts.recorded import fired, toy, verl
+from tests.monitor.alerts.recorded import DATA, fired, toy, verl
 
 
 def loud(found: list[Episode]) -> list[tuple[str, str, int]]:
@@ -67,3 +68,24 @@ def test_a_real_entropy_collapse_is_named_and_nothing_else() -> None:
 )
 def test_a_planted_fault_of_the_toy_is_named(name: str, alert: str) -> None:
     assert alert in {found for found, _, _ in loud(fired(load_rules(), toy(name)))}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "byte_hack",
+        "entropy_collapse",
+        "forced_eos_k3post",
+        "kl_coef_huge",
+        "kl_ramp_sgd_k2",
+        "kl_ramp_sgd_k3",
+        "stale_rollout",
+        "trunc_cap",
+        "trunc_growth",
+    ],
+)
+def test_a_planted_fault_is_warned_of_after_it_began_and_before_the_run_falls(name: str) -> None:
+    steps, fault = toy(name), EARLIER.get(name, FAULT_AT)
+    falls_at = collapse(DATA / f"{name}.csv", fault)
+    assert falls_at is not None
+    assert fault <= loud(fired(load_rules(), steps))[0][2] < falls_at

@@ -70,6 +70,46 @@ def test_two_causes_far_apart_are_two_incidents_in_the_order_of_onset() -> None:
     assert [incident.cause for incident in diagnose(found)] == ["zero_variance", "nan_inf"]
 
 
+@pytest.mark.parametrize(
+    ("cause", "series"),
+    [
+        ("special_token_fault", {"policy__forced_loss_tokens": "0x10 8x10", "kl__grad_max": "1x10 5000x10"}),
+        (
+            "special_token_fault",
+            {"text__special_inside": "0x15 0.2x10", "length__truncation_rate": "0.1x15 0.95x10"},
+        ),
+        (
+            "repetition_loop",
+            {"text__looping_completions": "0.01x20 0.7x10", "length__truncation_rate": "0.1x20 1x10"},
+        ),
+        ("nan_inf", {"numerics__nonfinite_weights": "0x5 3x5", "gradient__skipped_steps": "0x5 1x10"}),
+        ("nan_inf", {"kl__nan_gradient_tokens": "0x5 1x5", "gradient__norm": "0.5x5 NaNx5"}),
+        ("is_weight_collapse", {"correction__weight_mean": "0.06x5"}),
+        ("clip_fraction_high", {"ratio__clip_share": "0.4x8"}),
+        ("critic_divergence", {"critic__value_loss": "0.3x30 90x10", "gradient__norm": "0.5x33 60x7"}),
+        ("critic_divergence", {"critic__gradient_norm": "2x5 NaNx3"}),
+        ("no_gradient", {"reward__advantages_all_zero": "1x5", "reward__zero_std_groups": "0.3x5"}),
+        ("no_gradient", {"gradient__skipped_steps": "0x6 1x9"}),
+        ("language_mixing", {"text__foreign_script_share": "0x40 0.6x20", "reward__mean": "0.6x40 0.3x20"}),
+        ("kl_drift", {"kl__coef": "0.01x12 0.2x6", "kl__grad_max": "40x18"}),
+        ("ratio_explosion", {"numerics__nonfinite_ratios": "0x3 2x3", "gradient__norm": "0.5x6"}),
+    ],
+)
+def test_the_cause_is_named_and_its_symptoms_go_with_it(cause: str, series: dict[str, str]) -> None:
+    assert only(fired(**series)).cause == cause
+
+
+def test_a_traded_component_is_the_cause_and_bears_its_own_name() -> None:
+    lines = {
+        "reward.mean": "0.7x60 0.7+0.005x60",
+        "rewards/accuracy/mean": "0.4x60 0.4-0.005x60",
+        "rewards/format/mean": "0.3x60 0.3+0.01x60",
+    }
+    incident = only(fired(**lines))
+    assert incident.cause == "reward_hacking"
+    assert "rewards/accuracy/mean" in incident.evidence[0]
+
+
 def test_information_alone_is_no_incident() -> None:
     assert diagnose(fired(length__truncation_rate="0.1x40")) == []
 
