@@ -110,7 +110,8 @@ def _ends(ids: Whole, stop_ids: frozenset[int]) -> Whole:
     stops = np.isin(ids, list(stop_ids))
     if not ids.size:
         return np.zeros(ids.shape[0], np.int64)
-    return np.where(stops.any(axis=1), stops.argmax(axis=1) + 1, ids.shape[1])
+    ends: Whole = np.where(stops.any(axis=1), stops.argmax(axis=1) + 1, ids.shape[1])
+    return ends
 
 
 @dataclass(slots=True)

@@ -169,11 +169,11 @@ class Vitals:
         """Tells of a checkpoint that the loop wrote by itself."""
         self.reporter.event(EventKind.CHECKPOINT, step, folder=str(folder))
 
-    def close(self, phase: Phase = Phase.FINISHED) -> None:
+    def close(self, phase: Phase | str = Phase.FINISHED) -> None:
         """Says how the run ended; ``with`` does it by itself. Collective, unless the run has failed."""
         with Guard("closing the run"):
             if self._session is not None:
-                self._session.close(settle=phase is not Phase.FAILED)
+                self._session.close(settle=Phase(phase) is not Phase.FAILED)
         self.reporter.close(phase)
 
     def __enter__(self) -> Vitals:
