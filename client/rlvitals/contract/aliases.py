@@ -74,6 +74,7 @@ _NAMES: dict[str, tuple[str, ...]] = {
     "correction.weight_mean": (
         "sampling/importance_sampling_ratio/mean",
         "rollout_corr/rollout_is_mean",
+        "actor/rollout_corr/rollout_is_mean",
         "mismatch/rollout_is_mean",
         "rollout_correction/is_weight_mean",
         "train/sampling_importance_ratio",

@@ -18,6 +18,10 @@ STAGES = ((50, 25), (10, 5), (0, 1))
 """From so many observed steps on, a level is the mean of so many."""
 KEPT = 50
 STANDARD_ERRORS = 3.0
+LARGEST = 1e100
+"""Beyond it a sum of squares might overflow, and no reward is meant."""
+MOST = 64
+"""Components of one attempt that are followed; a name that changes at every step is none."""
 
 _NAME = re.compile(r"(?:train/)?(?:rewards?\s*/\s*([^/@]+?)(?:\s*/\s*mean)?|critic/(\w+_score)/mean)")
 _NO_COMPONENT = re.compile(
@@ -95,9 +99,14 @@ class Components:
         return found
 
     def _observe(self, name: str, value: float, total: float | None, found: dict[str, float]) -> None:
-        component = self.known.setdefault(name, Component())
+        component = self.known.get(name)
+        if component is None:
+            if len(self.known) >= MOST:
+                return
+            component = self.known[name] = Component()
         self._keep(CONSTANT, float(component.stand(value)), name, found)
-        if total is None or not math.isfinite(total) or not math.isfinite(value):
+        # false for NaN as well
+        if total is None or not (abs(total) < LARGEST and abs(value) < LARGEST):
             return
         lost = component.lost(value, total)
         self._keep(TRADED, lost, name, found)

@@ -7,7 +7,15 @@ import math
 
 import pytest
 
-from rlvitals_monitor.alerts.components import CONSTANT, TASK_TRADED, TRADED, Components, is_component, is_task
+from rlvitals_monitor.alerts.components import (
+    CONSTANT,
+    MOST,
+    TASK_TRADED,
+    TRADED,
+    Components,
+    is_component,
+    is_task,
+)
 
 ACCURACY, FORMAT = "rewards/accuracy_reward", "rewards/format_reward"
 
@@ -83,6 +91,21 @@ def test_what_is_remembered_survives_as_json_at_any_step() -> None:
             parts.restore(kept)
         assert parts.derive(row) == whole.derive(row)
     assert whole.derive(rows[-1])[TASK_TRADED] > 0.5
+
+
+def test_the_largest_doubles_neither_overflow_nor_spoil_what_is_kept() -> None:
+    known = Components()
+    for value in (1.7e308, -1.7e308, 0.5, 0.4):
+        found = known.derive({ACCURACY: value, "reward.mean": 1e308 if value > 1 else 0.5})
+    assert found[TRADED] == 0.0
+    json.dumps(known.dump(), allow_nan=False)
+
+
+def test_names_without_end_are_followed_up_to_a_bound() -> None:
+    known = Components()
+    for at in range(MOST + 9):
+        known.derive({f"rewards/sample_{at}": 1.0})
+    assert len(known.known) == MOST
 
 
 def test_entries_that_were_never_written_are_left_out() -> None:
