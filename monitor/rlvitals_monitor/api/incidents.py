@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Query
+from sqlalchemy import Connection
 
 from rlvitals.contract.alert import Alert
 from rlvitals.contract.report import EventKind, Json
-from rlvitals.contract.view import EventView, IncidentView
+from rlvitals.contract.view import EventView, ExtremeView, IncidentView
 from rlvitals_monitor.api.deps import PAGE_MAX, ContractResponse, NowDep, Reader, RunId, StoreDep
 from rlvitals_monitor.diagnosis.diagnose import Incident, diagnose, one_of_each
 from rlvitals_monitor.diagnosis.fired import Fired
 from rlvitals_monitor.store import alerts, runs, series, texts
+
+WITNESS_STEPS = 5
+"""A rule that counts steps may fire on one that tells no token."""
 
 router = APIRouter(prefix="/api/v1", tags=["alerts"])
 
@@ -28,16 +33,37 @@ def list_incidents(
     attempt: Annotated[str | None, Query(max_length=64, description="by default the newest")] = None,
 ) -> ContractResponse:
     with store.read() as connection:
-        _, chosen = runs.find_attempt(connection, run, attempt)
+        number, chosen = runs.find_attempt(connection, run, attempt)
         found, _ = alerts.page(connection, run=run, limit=PAGE_MAX)
         view = runs.read_run(connection, run, now)
         config = series.read_config(connection, run)
         saved = texts.read_events(connection, run, limit=PAGE_MAX, kind=EventKind.CHECKPOINT)
-    own = [alert for alert in found if alert.attempt == chosen]
-    fired = [one for one in map(Fired.of, own) if one is not None]
+        own = [alert for alert in found if alert.attempt == chosen]
+        fired = [_witnessed(connection, number, one) for one in map(Fired.of, own) if one is not None]
     incidents = one_of_each(diagnose(fired))
     seen_at = view.last_seen_at
     return ContractResponse([_view(incident, own, saved, config, seen_at) for incident in incidents])
+
+
+def _witnessed(connection: Connection, attempt_number: int, fired: Fired) -> Fired:
+    """With the token at which its metric was extreme, if the run says where."""
+    metric, last = WITNESSES.get(fired.metric, fired.metric), fired.fired
+    seen = (
+        series.read_extremes(connection, attempt_number, metric, last - WITNESS_STEPS, last, 1) if metric else []
+    )
+    return replace(fired, where=_words(seen[0])) if seen else fired
+
+
+def _words(seen: ExtremeView) -> str:
+    """The token is untrusted text, cut to a length when it was stored."""
+    parts = [
+        "" if seen.token_id is None else f"token id {seen.token_id}",
+        "" if seen.token is None else repr(seen.token),
+        "" if seen.position is None else f"at position {seen.position}",
+        "" if seen.sample is None else f"of sample {seen.sample}",
+        "" if seen.masked is None else "hidden by the loss mask" if seen.masked else "under the loss mask",
+    ]
+    return " ".join(part for part in parts if part)
 
 
 def _view(

@@ -9,7 +9,7 @@ from rlvitals.contract.alert import Alert, Severity
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fired:
-    """One alert from firing to its end; ``resolved`` is None while it is open."""
+    """One alert from firing to its end; ``resolved`` is None while it is open. ``where`` names its token."""
 
     alert: str
     severity: Severity
@@ -18,6 +18,7 @@ class Fired:
     metric: str = ""
     value: float | None = None
     threshold: float | None = None
+    where: str = ""
 
     @classmethod
     def of(cls, alert: Alert) -> Fired | None:
@@ -36,8 +37,9 @@ class Fired:
 
     @property
     def evidence(self) -> str:
-        """In words: which number, from which step."""
+        """In words: which number, from which step, at which token."""
+        where = f", {self.where}" if self.where else ""
         if self.value is None:
-            return f"{self.alert} from step {self.fired}"
+            return f"{self.alert} from step {self.fired}{where}"
         limit = "" if self.threshold is None else f" against {self.threshold:.4g}"
-        return f"{self.alert} from step {self.fired}: {self.metric} = {self.value:.4g}{limit}"
+        return f"{self.alert} from step {self.fired}: {self.metric} = {self.value:.4g}{limit}{where}"

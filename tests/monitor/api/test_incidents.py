@@ -6,7 +6,7 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from rlvitals.contract.report import Event, EventKind, RunInfo
+from rlvitals.contract.report import Event, EventKind, Extreme, RunInfo
 from rlvitals_monitor.store.ingest import store_batch
 from rlvitals_monitor.worker import Worker
 from tests.monitor.batches import NOW, NOW_S, batch, step
@@ -39,6 +39,23 @@ def test_a_run_s_alerts_are_told_as_one_cause_with_the_way_back(client: TestClie
     assert incident["is_open"]
     assert incident["advice"]
     assert incident["gpu_hours"] is not None
+
+
+def test_the_token_that_an_alert_is_about_is_named_in_the_evidence(app: FastAPI, client: TestClient) -> None:
+    forced = Extreme(value=16.0, token_id=151645, token="<|im_end|>", position=12, sample=3, masked=False)
+    steps = [
+        step(1, 1, {"policy.forced_loss_tokens": 0.0}),
+        step(2, 2, {"policy.forced_loss_tokens": 16.0}, extremes={"policy.forced_loss_tokens": forced}),
+    ]
+    with app.state.store.begin() as connection:
+        store_batch(connection, batch(*steps), NOW)
+    Worker(app.state.store).tick(NOW)
+    (incident,) = client.get("/api/v1/runs/r1/incidents").json()
+    assert incident["cause"] == "special_token_fault"
+    assert incident["evidence"] == [
+        "forced_loss_tokens from step 2: policy.forced_loss_tokens = 16 against 0, "
+        "token id 151645 '<|im_end|>' at position 12 of sample 3 under the loss mask"
+    ]
 
 
 def test_a_healthy_run_has_none_and_a_run_that_is_not_there_is_not_found(app: FastAPI, client: TestClient) -> None:
