@@ -47,10 +47,8 @@ def list_incidents(
 
 def _witnessed(connection: Connection, attempt_number: int, fired: Fired) -> Fired:
     """With the token at which its metric was extreme, if the run says where."""
-    metric, last = WITNESSES.get(fired.metric, fired.metric), fired.fired
-    seen = (
-        series.read_extremes(connection, attempt_number, metric, last - WITNESS_STEPS, last, 1) if metric else []
-    )
+    span = fired.fired - WITNESS_STEPS, fired.fired
+    seen = series.read_extremes(connection, attempt_number, fired.metric, *span, 1) if fired.metric else []
     return replace(fired, where=_words(seen[0])) if seen else fired
 
 
