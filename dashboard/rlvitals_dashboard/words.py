@@ -44,6 +44,7 @@ FAMILIES = {
     Family.CRITIC: "Critic",
     Family.GRADIENT: "Gradient",
     Family.NUMERICS: "Numerics",
+    Family.GUARD: "Guards",
     Family.PROGRESS: "Progress",
     Family.SELF: "RL Vitals itself",
 }

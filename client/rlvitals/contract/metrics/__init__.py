@@ -10,6 +10,7 @@ from rlvitals.contract.metrics.component import COMPONENT
 from rlvitals.contract.metrics.correction import CORRECTION
 from rlvitals.contract.metrics.critic import CRITIC
 from rlvitals.contract.metrics.gradient import GRADIENT
+from rlvitals.contract.metrics.guard import GUARD
 from rlvitals.contract.metrics.kl import KL
 from rlvitals.contract.metrics.length import LENGTH
 from rlvitals.contract.metrics.metric import Family, Merge, Metric, Worse
@@ -35,6 +36,7 @@ METRICS: tuple[Metric, ...] = (
     *CRITIC,
     *GRADIENT,
     *NUMERICS,
+    *GUARD,
     *PROGRESS,
     *OWN,
 )

@@ -20,6 +20,7 @@ class Family(str, Enum):
     CRITIC = "critic"
     GRADIENT = "gradient"
     NUMERICS = "numerics"
+    GUARD = "guard"
     PROGRESS = "progress"
     SELF = "rlvitals"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from rlvitals.guard import Guard
@@ -11,6 +11,7 @@ from rlvitals.integrations.trl import measure
 from rlvitals.integrations.trl.completions import GENERATED, Sample
 from rlvitals.integrations.trl.ranks import Ranks
 from rlvitals.integrations.trl.steps import Finished
+from rlvitals.probes.ledger import LEDGER
 from rlvitals.probes.measured import Measured
 from rlvitals.probes.reduction import Pending
 from rlvitals.probes.tally import Tally
@@ -37,6 +38,8 @@ class Teller:
 
     def tell(self, finished: Finished) -> None:
         """Collective over ranks. On a GPU with several ranks a step is told one step later, when it is copied."""
+        with Guard("taking what guards did"):
+            finished = replace(finished, tally=finished.tally + LEDGER.take())
         if self.ranks.alone:
             self._tell_alone(finished)
         elif finished.pending is None:

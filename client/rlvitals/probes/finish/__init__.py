@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from rlvitals.contract.report import Extreme
 from rlvitals.probes.finish.gradient import GRADIENT
+from rlvitals.probes.finish.guards import GUARDS
 from rlvitals.probes.finish.kl import KL
 from rlvitals.probes.finish.lengths import LENGTHS
 from rlvitals.probes.finish.numerics import NUMERICS
@@ -25,7 +26,7 @@ from rlvitals.probes.measured import Measured
 if TYPE_CHECKING:
     from rlvitals.probes.tally import Tally
 
-FAMILIES = (TEXT, LENGTHS, REWARDS, KL, RATIOS, POLICY, GRADIENT, NUMERICS, PROGRESS)
+FAMILIES = (TEXT, LENGTHS, REWARDS, KL, RATIOS, POLICY, GRADIENT, NUMERICS, GUARDS, PROGRESS)
 
 
 def finish(tally: Tally) -> Measured:
