@@ -31,6 +31,7 @@ NOT_HERE = {
     "critic.": "no value head",
     "component.": "where rules are judged",
     "correction.": "nothing is corrected",
+    "guard.": "no such guard",
     "ratio.rollout_": "no vLLM",
     "numerics.nonfinite_rollout": "no vLLM",
     "gradient.loss_scale": "not in float16",

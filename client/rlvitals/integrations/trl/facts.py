@@ -17,6 +17,7 @@ ELSEWHERE = {
     "critic.": "not measured: this trainer has no value head",
     "component.": "derived from rewards/<name>/mean where rules are judged",
     "correction.": "not measured: no vLLM, so nothing is corrected",
+    "guard.": "no such guard is switched on",
 }
 """How the names of metrics begin that this trainer's tensors do not tell, and why."""
 
