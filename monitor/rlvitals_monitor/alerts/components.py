@@ -11,13 +11,16 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import pairwise
 
 TOTAL = "reward.mean"
 CONSTANT, TRADED, TASK_TRADED = "component.constant_steps", "component.traded", "component.task_traded"
 STAGES = ((50, 25), (10, 5), (0, 1))
 """From so many observed steps on, a level is the mean of so many."""
+LONGEST = STAGES[0][1]
 KEPT = 50
-STANDARD_ERRORS = 3.0
+STANDARD_ERRORS = 6.0
+"""A level must be so far below its best: by chance alone the best and the least of many lie four apart."""
 LARGEST = 1e100
 """Beyond it a sum of squares might overflow, and no reward is meant."""
 MOST = 64
@@ -43,6 +46,7 @@ class Component:
     totals: list[float] = field(default_factory=list)
     seen: int = 0
     best: float = -math.inf
+    error_at_best: float = 0.0
     total_at_best: float = 0.0
     last: float = 0.0
     run: int = 0
@@ -62,21 +66,32 @@ class Component:
         self.totals.append(total)
         del self.values[:-KEPT], self.totals[:-KEPT]
         self.seen += 1
-        span = next(span for least, span in STAGES if self.seen >= least)
+        span = self.span
         if any(self.seen == least for least, _ in STAGES):
             self.best = -math.inf
             for end in range(span, len(self.values)):
-                self._note(_mean(self.values[end - span : end]), _mean(self.totals[end - span : end]))
+                self._note(self.values[end - span : end], self.totals[end - span : end])
         values, totals = self.values[-span:], self.totals[-span:]
-        level, total_level = _mean(values), _mean(totals)
-        self._note(level, total_level)
-        fallen = self.best - level > STANDARD_ERRORS * _standard_error(values)
-        grown = total_level - self.total_at_best > _standard_error(totals)
+        self._note(values, totals)
+        level, error = _mean(values), max(_standard_error(values), self.error_at_best)
+        fallen = self.best - level > STANDARD_ERRORS * error if span > 1 else self._only_falls()
+        grown = _mean(totals) - self.total_at_best > _standard_error(totals)
         return 1.0 - level / self.best if self.best > 0 and fallen and grown else 0.0
 
-    def _note(self, level: float, total: float) -> None:
+    @property
+    def span(self) -> int:
+        """How many steps a level is the mean of."""
+        return next(span for least, span in STAGES if self.seen >= least)
+
+    def _only_falls(self) -> bool:
+        """For levels of one step, which have no error: three or more, each below the one before."""
+        falls = all(after < before for before, after in pairwise(self.values))
+        return falls and len(self.values) > 2
+
+    def _note(self, values: Sequence[float], totals: Sequence[float]) -> None:
+        level = _mean(values)
         if level > self.best:
-            self.best, self.total_at_best = level, total
+            self.best, self.error_at_best, self.total_at_best = level, _standard_error(values), _mean(totals)
 
 
 class Components:
@@ -110,7 +125,7 @@ class Components:
             return
         lost = component.lost(value, total)
         self._keep(TRADED, lost, name, found)
-        if is_task(name):
+        if component.span == LONGEST and is_task(name):
             self._keep(TASK_TRADED, lost, name, found)
 
     def _keep(self, metric: str, value: float, name: str, found: dict[str, float]) -> None:
@@ -120,7 +135,12 @@ class Components:
 
     def dump(self) -> dict[str, object]:
         return {
-            name: [c.values, c.totals, [c.seen, c.total_at_best, c.last, c.run], [c.best] if c.values else []]
+            name: [
+                c.values,
+                c.totals,
+                [c.seen, c.total_at_best, c.error_at_best, c.last, c.run],
+                [c.best][: c.seen],
+            ]
             for name, c in self.known.items()
         }
 
@@ -128,13 +148,14 @@ class Components:
         """The inverse of `dump`; entries that it never wrote are left out."""
         for name, entry in kept.items():
             if isinstance(entry, (list, tuple)) and len(entry) == 4:
-                values, totals, (seen, total_at_best, last, run), best = entry
+                values, totals, (seen, total_at_best, error_at_best, last, run), best = entry
                 self.known[name] = Component(
                     values=list(map(float, values)),
                     totals=list(map(float, totals)),
                     seen=int(seen),
                     best=float(best[0]) if best else -math.inf,
                     total_at_best=float(total_at_best),
+                    error_at_best=float(error_at_best),
                     last=float(last),
                     run=int(run),
                 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import random
 
 import pytest
 
@@ -69,8 +70,28 @@ def test_a_loss_counts_only_while_the_total_has_grown() -> None:
     known = Components()
     steps = [(0.16, 0.5, 0.7), (0.12, 0.6, 0.69), (0.04, 0.9, 0.9)]
     found = [known.derive({ACCURACY: a, FORMAT: f, "reward.mean": total}) for a, f, total in steps]
-    assert [one[TASK_TRADED] for one in found] == [0.0, 0.0, pytest.approx(0.75)]
-    assert known.names[TRADED] == known.names[TASK_TRADED] == ACCURACY
+    assert [one[TRADED] for one in found] == [0.0, 0.0, pytest.approx(0.75)]
+    assert known.names[TRADED] == ACCURACY
+    assert TASK_TRADED not in found[-1]
+
+
+def test_before_there_are_levels_one_step_up_is_enough_to_say_nothing() -> None:
+    known = Components()
+    steps = [(0.3, 0.7), (0.4, 0.6), (0.2, 0.8), (0.1, 0.9)]
+    assert [known.derive({ACCURACY: a, "reward.mean": total})[TRADED] for a, total in steps] == [0.0] * 4
+
+
+@pytest.mark.parametrize(("rate", "group"), [(0.02, 32), (0.05, 8), (0.3, 8), (0.6, 16)])
+def test_the_noise_of_small_batches_is_no_trade(rate: float, group: int) -> None:
+    """Right answers by chance at a constant rate, a format that is learned meanwhile."""
+    chance = random.Random(7)
+    for _ in range(5):
+        known, lost = Components(), []
+        for at in range(300):
+            right = sum(chance.random() < rate for _ in range(group)) / group
+            found = known.derive({ACCURACY: right, FORMAT: at / 300, "reward.mean": right + at / 300})
+            lost.append(found.get(TASK_TRADED, 0.0))
+        assert max(map(min, zip(*(lost[k:] for k in range(10)), strict=False))) <= 0.3
 
 
 @pytest.mark.parametrize("total", [math.nan, math.inf, None])

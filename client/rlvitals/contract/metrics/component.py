@@ -31,8 +31,8 @@ COMPONENT: tuple[Metric, ...] = (
         formula=f"max over components of 1 - level / best level, where the total's level is higher now; {_LEVEL}",
         shape=_MEANS,
         edge=(
-            f"{_EDGE} 0 where none has fallen by more than three standard errors; components whose best level is "
-            "not above 0 are left out."
+            f"{_EDGE} 0 where none has fallen by more than six standard errors (before step 10: on every step "
+            "since the first); components whose best level is not above 0 are left out."
         ),
     ),
     Metric(
@@ -46,6 +46,6 @@ COMPONENT: tuple[Metric, ...] = (
         ),
         formula="as component.traded",
         shape=_MEANS,
-        edge=_EDGE,
+        edge=f"{_EDGE} Missing before a component's step 50.",
     ),
 )
