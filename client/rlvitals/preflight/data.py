@@ -16,7 +16,16 @@ from rlvitals.preflight.data_faults import DataFacts, Fault, Ledger
 from rlvitals.preflight.data_fields import PROMPT_KEYS
 from rlvitals.preflight.data_json import ElementSplitter
 from rlvitals.preflight.data_lengths import LengthFacts
-from rlvitals.preflight.data_lines import LINE_MAX, OTHER_BOMS, UTF8_BOM, DataReadError, Line, Source
+from rlvitals.preflight.data_lines import (
+    LINE_MAX,
+    OTHER_BOMS,
+    OTHER_KINDS,
+    UTF8_BOM,
+    DataReadError,
+    Line,
+    Source,
+    check_regular,
+)
 from rlvitals.preflight.data_oddities import oddities, suspicious
 from rlvitals.preflight.data_rows import DataOptions, Rows
 
@@ -77,6 +86,8 @@ class _Reader:
         self.rows = Rows(self.ledger, options)
         self.options = options
         self.unit = "line"
+        self.quoted = False
+        """Whether the format's own lines end with CRLF (RFC 4180)."""
 
     def read(self) -> DataReading:
         size = 0
@@ -85,6 +96,7 @@ class _Reader:
                 raise DataReadError(
                     f"a folder without data files: expected {', '.join(SUFFIXES)}, or one with .gz"
                 )
+            check_regular(self.path)
             size = self.path.stat().st_size
             if format_of(self.path) == ".parquet":
                 self._read_parquet()
@@ -125,6 +137,7 @@ class _Reader:
             if kind == ".json" and not _is_lines(self.path):
                 self._read_elements(source)
             elif kind in (".csv", ".tsv"):
+                self.quoted = True
                 self._read_table(source, "\t" if kind == ".tsv" else ",")
             else:
                 for line, text in self._texts(source, source.lines()):
@@ -139,7 +152,7 @@ class _Reader:
                 self.ledger.note(Fault.LONG_LINE, line.number, f"more than {LINE_MAX >> 20} MiB")
                 continue
             raw = self._without_bom(line) if line.offset == 0 else line.raw
-            if raw.endswith(b"\r\n"):
+            if raw.endswith(b"\r\n") and not self.quoted:
                 self.ledger.note(Fault.CRLF, line.number)
             raw = raw.rstrip(b"\r\n")
             if raw.strip():
@@ -150,6 +163,11 @@ class _Reader:
         for bom, name in OTHER_BOMS.items():
             if line.raw.startswith(bom):
                 raise DataReadError(f"it is {name}, not UTF-8 (it begins with {bom.hex(' ')})")
+        for begin, name in OTHER_KINDS.items():
+            if line.raw.startswith(begin):
+                raise DataReadError(f"it is {name}")
+        if line.raw[:64:2].count(0) > 16 or line.raw[1:64:2].count(0) > 16:
+            raise DataReadError("it looks like UTF-16 without a byte order mark, not UTF-8")
         if line.raw.startswith(UTF8_BOM):
             self.ledger.note(Fault.BOM_AT_START, line.number, "ef bb bf at byte 0")
             return line.raw[len(UTF8_BOM) :]

@@ -109,16 +109,31 @@ def _turn(item: object) -> Turn | None:
     content = item.get("content", item.get("value"))
     if role is None and content is None:
         return None
-    return _ROLES.get(str(role), str(role)), _content(content)
+    text = _content(content)
+    if not text.strip():
+        text = next((str(item[key]) for key in _INSTEAD if item.get(key)), text)
+    return _ROLES.get(str(role), str(role)), text
 
 
 _ROLES = {"human": "user", "gpt": "assistant", "bot": "assistant"}
+_INSTEAD = ("tool_calls", "function_call", "reasoning_content")
+"""What a turn may consist of without any content: it is no empty one."""
 
 
 def _content(content: object) -> str:
     if isinstance(content, str):
         return content
+    if isinstance(content, Mapping):
+        return _part_of_turn(content)
     if isinstance(content, Sequence):
-        parts = (part.get("text") for part in content if isinstance(part, Mapping))
-        return "".join(part for part in parts if isinstance(part, str))
+        return "".join(_part_of_turn(part) for part in content if isinstance(part, Mapping))
     return ""
+
+
+def _part_of_turn(part: Mapping[str, object]) -> str:
+    """Its text; of an image or a sound only that it is one."""
+    text = part.get("text")
+    if isinstance(text, str):
+        return text
+    kind = part.get("type")
+    return f"[{kind}]" if isinstance(kind, str) and kind != "text" else ""

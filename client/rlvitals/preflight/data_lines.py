@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import stat
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,6 +22,17 @@ OTHER_BOMS = {
     b"\xff\xfe": "UTF-16",
     b"\xfe\xff": "UTF-16",
 }
+OTHER_KINDS = {
+    b"\x1f\x8b": "gzip: let its name end in .gz",
+    b"\x28\xb5\x2f\xfd": "Zstandard: unpack it first",
+    b"\xfd7zXZ\x00": "xz: unpack it first",
+    b"BZh91AY&SY": "bzip2: unpack it first",
+    b"PK\x03\x04": "a ZIP archive: unpack it first",
+    b"PAR1\x15": "Parquet: let its name end in .parquet",
+    b"ARROW1\x00\x00": "Arrow: load it as a dataset, or write Parquet",
+    b"SQLite format 3": "an SQLite database: export its rows",
+}
+"""How files begin that are no text, whatever their name says."""
 BROKEN_GZIP = (EOFError, zlib.error, gzip.BadGzipFile)
 
 
@@ -38,10 +50,27 @@ class Line:
     cut: bool = False
 
 
+def check_regular(path: Path) -> None:
+    """Raises DataReadError for a pipe, a socket or a device: it may never end, and can be read only once."""
+    mode = path.stat().st_mode
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+        kind = next((name for holds, name in _IRREGULAR if holds(mode)), "no file")
+        raise DataReadError(f"it is {kind}: write what it gives to a file")
+
+
+_IRREGULAR = (
+    (stat.S_ISFIFO, "a pipe"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
+
+
 class Source:
-    """An open file, unpacked where its name ends in ``.gz``."""
+    """An open file, unpacked where its name ends in ``.gz``. Raises DataReadError where it is no regular file."""
 
     def __init__(self, path: Path) -> None:
+        check_regular(path)
         self.path = path
         self.size = path.stat().st_size
         self._file = path.open("rb")

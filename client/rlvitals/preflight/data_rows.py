@@ -169,7 +169,8 @@ class Rows:
             noted.setdefault(fault, detail)
         if turns and turns[-1][0] in ("assistant", "model"):
             noted.setdefault(Fault.ANSWERED_PROMPT, f"ends with {turns[-1][1][:40]!r}")
-        empty = next((at for at, (_, text) in enumerate(turns) if not text.strip()), None)
+        # an empty system turn keeps a template from writing its own
+        empty = next((at for at, (role, text) in enumerate(turns) if not text.strip() and role != "system"), None)
         if empty is not None and any(text.strip() for _, text in turns):
             noted.setdefault(Fault.EMPTY_PROMPT, f"turn {empty + 1} ({turns[empty][0]}) is empty")
 

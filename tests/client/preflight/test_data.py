@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import sys
 import tracemalloc
 import zlib
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,6 +19,7 @@ from rlvitals.preflight.data import files_of, read_file, read_rows
 from rlvitals.preflight.data_faults import SHOWN, Fault
 from rlvitals.preflight.data_findings import CHECKS, judge_data
 from rlvitals.preflight.data_rows import DataOptions
+from rlvitals.preflight.data_sample import read_passages
 from rlvitals.preflight.finding import Finding, Verdict
 from rlvitals.preflight.inputs import Inputs, check_inputs
 
@@ -239,9 +242,32 @@ def test_dialogues_are_read_by_their_roles() -> None:
         (dialogue(("assistant", "a"), ("user", "b")), "D17"),
         (dialogue(("user", "a"), ("user", "b")), "D17"),
         (dialogue(("user", f"{S}user\na{E}")), "D16"),
-        (dialogue(("system", ""), ("user", "b")), "D13"),
+        (dialogue(("system", "Be brief."), ("user", "")), "D13"),
     ):
         assert list(bad(judge_data(read_rows([*fine, wrong]).facts))) == [check]
+
+
+def test_a_turn_that_calls_a_tool_shows_an_image_or_silences_the_system_prompt_is_not_empty() -> None:
+    user = {"role": "user", "content": [{"type": "image", "image": "a.png"}]}
+    call = {"role": "assistant", "content": None, "tool_calls": [{"function": {"name": "f", "arguments": "{}"}}]}
+    tool = {"role": "tool", "content": "3"}
+    rows = [
+        {
+            "messages": [
+                {"role": "system", "content": ""},
+                user,
+                call,
+                tool,
+                {"role": "assistant", "content": f"{n}"},
+            ]
+        }
+        for n in range(3)
+    ]
+    assert bad(judge_data(read_rows(rows).facts)) == {}
+    silent = {
+        "messages": [user, {"role": "assistant", "content": None}, tool, {"role": "assistant", "content": "x"}]
+    }
+    assert list(bad(judge_data(read_rows([*rows, silent]).facts))) == ["D13"]
 
 
 def test_a_transcript_ends_with_its_answer() -> None:
@@ -387,6 +413,38 @@ def test_a_file_without_rows_is_no_clean_bill(tmp_path: Path) -> None:
         assert found[0].verdict is Verdict.FATAL
         assert "not one row" in found[0].evidence
     assert read_rows([]).facts.count(Fault.NO_ROWS) == 1
+
+
+@pytest.mark.parametrize("reader", [read_file, read_passages])
+def test_a_pipe_and_a_device_are_refused_and_never_waited_for(tmp_path: Path, reader: Any) -> None:
+    os.mkfifo(tmp_path / "a.jsonl")
+    os.mkfifo(tmp_path / "a.parquet")
+    for path in (tmp_path / "a.jsonl", tmp_path / "a.parquet", Path("/dev/zero")):
+        reader(path)
+    told = [
+        bad(judge_data(read_file(path).facts))["D1"].evidence
+        for path in (tmp_path / "a.parquet", Path("/dev/zero"))
+    ]
+    assert [word in one for word, one in zip(("a pipe", "a device"), told, strict=True)] == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("raw", "told"),
+    [
+        (gzip.compress(b'{"prompt": "a"}\n'), "it is gzip: let its name end in .gz"),
+        (b"PK\x03\x04\x14", "it is a ZIP archive"),
+        (b"PAR1\x15\x04", "it is Parquet"),
+        (b"\x28\xb5\x2f\xfd\x04", "it is Zstandard"),
+        ('{"prompt": "a longer text", "answer": "b"}\n'.encode("utf-16-le"), "UTF-16 without a byte order mark"),
+        ('{"prompt": "a longer text", "answer": "b"}\n'.encode("utf-16-be"), "UTF-16 without a byte order mark"),
+    ],
+)
+def test_what_is_no_text_is_named_once_and_not_by_its_rows(tmp_path: Path, raw: bytes, told: str) -> None:
+    path = tmp_path / "train.jsonl"
+    path.write_bytes(raw)
+    found = bad(judge_data(read_file(path).facts))
+    assert list(found) == ["D1"]
+    assert told in found["D1"].evidence
 
 
 def test_utf16_and_missing_files_say_what_is_wrong(tmp_path: Path) -> None:
