@@ -22,8 +22,19 @@ EXTRA_OF = dict.fromkeys(("serve", "rules", "replay", "db", "notify", "token"), 
 """Commands that an extra brings, so that a missing one can be told by name."""
 
 
+INTERRUPTED = 130
+"""As a shell tells a command that Ctrl-C ended."""
+
+
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs one command; returns its exit code (2: no such command or wrong arguments)."""
+    """Runs one command; returns its exit code (2: no such command or wrong arguments, 130: interrupted)."""
+    try:
+        return _run(argv)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
+def _run(argv: Sequence[str] | None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     joined = {point.name: point for point in entry_points(group=GROUP)}
     command = arguments[0] if arguments else ""

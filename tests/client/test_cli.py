@@ -112,3 +112,11 @@ def test_sync_leaves_folders_that_are_no_journals_as_they_are(
     assert cli.main(["sync", str(tmp_path), "--url", "http://127.0.0.1:9"]) == 0
     assert sorted(p.name for p in foreign.iterdir()) == ["0000000000000001.seg", "notes.txt"]
     assert "0 journals sent" in capsys.readouterr().out
+
+
+def test_ctrl_c_ends_a_command_without_a_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(arguments: list[str]) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "_check", interrupted)
+    assert cli.main(["check", "--data", "x"]) == 130

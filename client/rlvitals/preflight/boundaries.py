@@ -108,8 +108,14 @@ def _merge(tokens: TokenizerFacts, prompt: str, opening: str) -> str:
     return f"{opening!r}: {apart[at : at + 4]} apart, {together[at : at + 4]} together"
 
 
-def check_bos(tokens: TokenizerFacts, rendering: Rendering | None) -> Iterator[Finding]:
-    """T14: encoding a rendered prompt with the tokenizer's default adds no second BOS."""
+def check_bos(
+    tokens: TokenizerFacts, rendering: Rendering | None, prompts: Iterable[Passage] = ()
+) -> Iterator[Finding]:
+    """T14: encoding a rendered prompt with the tokenizer's default adds no second BOS.
+
+    Many released tokenizers add one that their template writes too, and trainers that render know it. Prompts
+    that were rendered already are encoded by the default, and get two.
+    """
     if rendering is None:
         yield Finding(check="T14", verdict=Verdict.SKIPPED, subject="One BOS", evidence=NO_TEMPLATE)
         return
@@ -118,14 +124,16 @@ def check_bos(tokens: TokenizerFacts, rendering: Rendering | None) -> Iterator[F
         begins = f"a rendered prompt begins with {tokens.show(ids[:2])}"
         yield Finding(check="T14", verdict=Verdict.OK, subject="One BOS at most", evidence=begins)
         return
+    told = f"tokenizer(rendered prompt) begins with {ids[:3]}: template and tokenizer both add "
+    begun = [p.where for p in prompts if p.text.startswith(tokens.tokens[tokens.bos])]
     yield Finding(
         check="T14",
-        verdict=Verdict.WARN,
-        subject="Two BOS",
-        evidence=f"tokenizer(rendered prompt) begins with {ids[:3]}: template and tokenizer both add "
-        f"{tokens.show([tokens.bos])}",
+        verdict=Verdict.WARN if begun else Verdict.INFO,
+        subject="Two BOS" if begun else "Two BOS where rendered text is encoded by the default",
+        evidence=f"{told}{tokens.show([tokens.bos])}"
+        + (f"; {len(begun):,} prompts of the data begin with it already" if begun else ""),
         fix="tokenizer(text, add_special_tokens=False) for rendered text, or apply_chat_template(tokenize=True)",
-        where="tokenizer_config.json: chat_template and add_bos_token",
+        where=begun[0] if begun else "tokenizer_config.json: chat_template and add_bos_token",
     )
 
 
@@ -135,7 +143,7 @@ def check_text_round_trip(tokens: TokenizerFacts, passages: Iterable[Passage] = 
     changed, looked = [], 0
     for passage in (*own, *passages):
         ids, _ = outcome(tokens.encode, passage.text)
-        if ids is None:  # a lone surrogate is T18's to tell
+        if ids is None:  # a lone surrogate is D8's to tell
             continue
         looked += 1
         back = tokens.decode_default(ids)

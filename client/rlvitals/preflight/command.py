@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import re
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 from rlvitals import __version__
 from rlvitals.guard import outcome
 from rlvitals.preflight.command_line import scalar
 from rlvitals.preflight.finding import Finding, Report
+from rlvitals.preflight.garble import spell_damage
 from rlvitals.preflight.inputs import Inputs, check_inputs, context_of, counter, marker_of
 from rlvitals.preflight.progress import ProgressBar
+from rlvitals.preflight.source import named_folder, tokenizer_of
 from rlvitals.preflight.subject import Subject
 from rlvitals.preflight.table import as_json, table
 from rlvitals.preflight.terminal import coloured
 from rlvitals.preflight.tokenization import check_tokenization
 from rlvitals.preflight.tokenizer import read_tokenizer
+from rlvitals.preflight.trainer_config import TrainerConfig, read_config
 from rlvitals.preflight.trainer_keys import Trainer
 
 TOKENIZER_PACKAGES = ("transformers", "tokenizers", "numpy", "jinja2")
@@ -58,39 +62,52 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     report = Report.of(_findings(parsed, words))
     code = report.code(strict=parsed.strict)
-    _show(report, parsed, code)
-    return code
+    return _show(report, parsed, code)
 
 
-def _show(report: Report, parsed: argparse.Namespace, code: int) -> None:
-    if parsed.json:
-        sys.stdout.write(as_json(report, __version__, code))
-        return
+def _show(report: Report, parsed: argparse.Namespace, code: int) -> int:
+    """Prints the report; the exit status is 2 where it could not be written, and stays where nobody reads on."""
+    if sys.stdout is None:
+        return code
     columns = shutil.get_terminal_size().columns
-    text = table(report, columns, colour=coloured(sys.stdout, dict(os.environ)), show_all=parsed.all)
+    colour = coloured(sys.stdout, dict(os.environ))
+    text = (
+        as_json(report, __version__, code)
+        if parsed.json
+        else table(report, columns, colour=colour, show_all=parsed.all)
+    )
     encoding = sys.stdout.encoding or "utf-8"
-    sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
+    try:
+        sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
+        sys.stdout.flush()
+    except OSError as error:
+        # the interpreter flushes once more when it ends, and would tell the same again
+        with open(os.devnull, "w") as nowhere:
+            os.dup2(nowhere.fileno(), sys.stdout.fileno())
+        if error.errno != errno.EPIPE:
+            sys.stderr.write(f"rlvitals check: the report can't be written: {error.strerror}\n")
+            return 2
+    return code
 
 
 def _findings(parsed: argparse.Namespace, words: Sequence[str]) -> Iterator[Finding]:
     bar = ProgressBar(sys.stderr, "reading", shutil.get_terminal_size().columns)
-    tokenizer: Any = parsed.tokenizer
-    if tokenizer is None and parsed.model is not None and (Path(parsed.model) / "tokenizer.json").is_file():
-        tokenizer = parsed.model
-    tokens, told = outcome(read_tokenizer, tokenizer) if tokenizer is not None else (None, "")
-    if tokenizer is not None or parsed.model is not None:
-        yield from check_tokenization(
-            Subject(
-                tokenizer=tokens.source if tokens is not None and not told else tokenizer,
-                model=parsed.model,
-                generation_config=parsed.generation_config,
-                chat_template=parsed.chat_template,
-                response_template=parsed.response_template,
-                data=list(parsed.data or ()) or None,
-                other_tokenizers=dict(pair.split("=", 1) for pair in parsed.compare or ()),
-                stop_ids=tuple(parsed.stop_id or ()),
-            )
-        )
+    subject = Subject(
+        tokenizer=parsed.tokenizer,
+        model=parsed.model,
+        generation_config=parsed.generation_config,
+        chat_template=parsed.chat_template,
+        response_template=parsed.response_template,
+        data=list(parsed.data or ()) or None,
+        trainer_config=_settings(parsed, words),
+        other_tokenizers=dict(pair.split("=", 1) for pair in parsed.compare or ()),
+        stop_ids=tuple(parsed.stop_id or ()),
+        sampler_masks=parsed.sampler_masks,
+    )
+    given = tokenizer_of(subject)
+    tokens = outcome(read_tokenizer, given)[0] if given is not None else None
+    if given is not None or parsed.model is not None:
+        yield from check_tokenization(replace(subject, tokenizer=given if tokens is None else tokens.source))
     template = _template(parsed.chat_template) or (tokens.chat_template if tokens is not None else None)
     try:
         yield from check_inputs(
@@ -99,16 +116,17 @@ def _findings(parsed: argparse.Namespace, words: Sequence[str]) -> Iterator[Find
                 prompt_key=parsed.prompt_key,
                 answer_key=parsed.answer_key,
                 config=parsed.config or (words or None),
-                overrides=dict(_pair(text) for text in parsed.set or ()),
+                overrides=_overrides(parsed),
                 trainer=parsed.trainer,
                 world_size=parsed.world_size,
                 versions=dict(text.split("==", 1) for text in parsed.package) if parsed.package else None,
                 completion_limit=parsed.max_completion_length,
                 prompt_limit=parsed.max_prompt_length,
-                context=parsed.context_length or context_of(parsed.model),
+                context=parsed.context_length or context_of(named_folder(parsed.model)),
                 count_tokens=counter(tokens),
                 template=marker_of(template),
                 specials=frozenset(tokens.added.values()) if tokens is not None else frozenset(),
+                spelt=spell_damage(tokens),
                 progress=bar,
             )
         )
@@ -120,6 +138,17 @@ def _template(given: str | None) -> str | None:
     if given is None or "{" in given:
         return given
     return outcome(lambda: Path(given).read_text(encoding="utf-8"))[0]
+
+
+def _settings(parsed: argparse.Namespace, words: Sequence[str]) -> TrainerConfig | None:
+    """The settings for the checks of the tokenizer; what can't be read is told with the other settings."""
+    if not (parsed.config or words or parsed.set):
+        return None
+    return outcome(read_config, parsed.config or words, _overrides(parsed), parsed.trainer)[0]
+
+
+def _overrides(parsed: argparse.Namespace) -> dict[str, object]:
+    return dict(_pair(text) for text in parsed.set or ())
 
 
 def _pair(text: str) -> tuple[str, object]:
@@ -135,7 +164,7 @@ def _fault(parsed: argparse.Namespace, words: Sequence[str]) -> str:
     if parsed.config and words:
         return "settings come from --config or from the words after --, not from both"
     for option, path in _paths(parsed):
-        if not Path(path).exists() and not (option in ("--tokenizer", "--model") and _HUB_NAME.fullmatch(path)):
+        if not os.path.exists(path) and not (option in ("--tokenizer", "--model") and _HUB_NAME.fullmatch(path)):
             return f"{option}: no such file or folder: {path}"
     for option, texts, mark in (("--set", parsed.set, "="), ("--compare", parsed.compare, "=")):
         wrong = next((text for text in texts or () if mark not in text), None)
@@ -165,7 +194,10 @@ def _missing_packages(parsed: argparse.Namespace) -> str:
 
 
 def _positive(text: str) -> int:
-    number = int(text)
+    try:
+        number = int(text)
+    except ValueError:
+        number = 0
     if number <= 0:
         raise argparse.ArgumentTypeError(f"expected a number above 0, got {text}")
     return number
@@ -193,6 +225,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     what.add_argument(
         "--stop-id", metavar="ID", action="append", type=int, help="an id at which your sampler stops"
+    )
+    what.add_argument(
+        "--sampler-masks",
+        action=argparse.BooleanOptionalAction,
+        help="whether your sampler never draws ids without a token (default: unknown)",
     )
     what.add_argument(
         "--data",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from rlvitals.preflight.data_faults import DataFacts, Fault, Spots
@@ -280,13 +280,16 @@ CHECKS: tuple[DataCheck, ...] = (
 )
 
 
-def judge_data(facts: DataFacts) -> Iterator[Finding]:
-    """Every check of one file: a finding for each fault met, else one that says it is well."""
+def judge_data(facts: DataFacts, spelt: Mapping[Fault, str] | None = None) -> Iterator[Finding]:
+    """Every check of one file: a finding for each fault met, else one that says it is well.
+
+    ``spelt`` says what a kind of damage becomes in the tokenizer's vocabulary.
+    """
     unread = facts.count(Fault.UNREADABLE) + facts.count(Fault.NO_ROWS) > 0
     for check in CHECKS:
         met = [j for j in check.judgements if facts.count(j.fault)]
         for judgement in met:
-            yield _finding(check, judgement, facts)
+            yield _finding(check, judgement, facts, (spelt or {}).get(judgement.fault, ""))
         if not met:
             said = "no rows were read" if unread else f"{facts.rows:,} rows"
             verdict = Verdict.SKIPPED if unread else Verdict.OK
@@ -295,13 +298,13 @@ def judge_data(facts: DataFacts) -> Iterator[Finding]:
             )
 
 
-def _finding(check: DataCheck, judgement: Judgement, facts: DataFacts) -> Finding:
+def _finding(check: DataCheck, judgement: Judgement, facts: DataFacts, spelt: str) -> Finding:
     spots = facts.spots[judgement.fault]
     return Finding(
         check=check.check,
         verdict=judgement.verdict,
         subject=judgement.subject,
-        evidence=_evidence(judgement.fault, spots, facts),
+        evidence=_evidence(judgement.fault, spots, facts) + (f"; {spelt}" if spelt else ""),
         fix=judgement.fix.replace("{marker}", facts.template or "the turn start"),
         where=_where(spots, facts),
     )

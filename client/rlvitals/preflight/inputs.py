@@ -11,12 +11,15 @@ from typing import Any
 from rlvitals.guard import outcome
 from rlvitals.preflight.budget import BudgetFacts, Limit, judge_budget
 from rlvitals.preflight.data import DataReading, files_of, read_file, read_rows
+from rlvitals.preflight.data_faults import Fault
 from rlvitals.preflight.data_fields import LABEL_KEYS
 from rlvitals.preflight.data_findings import judge_data
 from rlvitals.preflight.data_lengths import CountTokens, LengthFacts
 from rlvitals.preflight.data_rows import DataOptions
 from rlvitals.preflight.data_templates import template_of
 from rlvitals.preflight.finding import Finding, Verdict
+from rlvitals.preflight.garble import spell_damage
+from rlvitals.preflight.source import named_folder, tokenizer_of
 from rlvitals.preflight.subject import Progress, Subject
 from rlvitals.preflight.tokenizer import TokenizerFacts, read_tokenizer
 from rlvitals.preflight.trainer_config import ConfigReadError, TrainerConfig, read_config
@@ -57,6 +60,7 @@ class Inputs:
     count_tokens: CountTokens | None = None
     template: str = ""
     specials: frozenset[str] = frozenset()
+    spelt: Mapping[Fault, str] = field(default_factory=dict)
     progress: Progress | None = None
 
 
@@ -67,7 +71,7 @@ def check_inputs(inputs: Inputs) -> Iterator[Finding]:
     limits = _limits(inputs, config)
     readings = list(_read(inputs, limits))
     for reading in readings:
-        yield from judge_data(reading.facts)
+        yield from judge_data(reading.facts, inputs.spelt)
     if not readings:
         yield _skipped("D1", "Data files", "no data was given (--data)")
     facts = _budget(readings, limits)
@@ -83,17 +87,19 @@ def check_inputs(inputs: Inputs) -> Iterator[Finding]:
 
 def check_run(subject: Subject) -> Iterator[Finding]:
     """The stage of `check`: data and trainer settings of a subject, counted by its tokenizer."""
-    tokens = outcome(read_tokenizer, subject.tokenizer)[0] if subject.tokenizer is not None else None
+    given = tokenizer_of(subject)
+    tokens = outcome(read_tokenizer, given)[0] if given is not None else None
     template = subject.chat_template or (tokens.chat_template if tokens is not None else None)
     yield from check_inputs(
         Inputs(
             data=subject.data,
             config=subject.trainer_config,
             versions=None if subject.data is not None or subject.trainer_config is not None else {},
-            context=context_of(subject.model),
+            context=context_of(named_folder(subject.model)),
             count_tokens=counter(tokens),
             template=marker_of(template),
             specials=frozenset(tokens.added.values()) if tokens is not None else frozenset(),
+            spelt=spell_damage(tokens),
             progress=subject.progress,
         )
     )

@@ -11,15 +11,15 @@ EVERY_S = 0.1
 class ProgressBar:
     """``bar(done, total)`` redraws at most ten times a second; `close` wipes the line."""
 
-    def __init__(self, stream: TextIO, label: str = "", columns: int = 80) -> None:
+    def __init__(self, stream: TextIO | None, label: str = "", columns: int = 80) -> None:
         self.label = label
-        self._stream, self._columns = stream, columns
-        self._on = stream.isatty()
+        self._stream = stream if stream is not None and stream.isatty() else None
+        self._columns = columns
         self._next_s = 0.0
         self._drawn = False
 
     def __call__(self, done: int, total: int | None) -> None:
-        if not self._on or time.monotonic() < self._next_s:
+        if self._stream is None or time.monotonic() < self._next_s:
             return
         self._next_s = time.monotonic() + EVERY_S
         self._drawn = True
@@ -36,7 +36,7 @@ class ProgressBar:
         return f"{self.label} {'█' * full}{'·' * (room - full)} {100 * share:3.0f} %"[: self._columns - 1]
 
     def close(self) -> None:
-        if self._drawn:
+        if self._stream is not None and self._drawn:
             self._stream.write("\r\x1b[K")
             self._stream.flush()
             self._drawn = False

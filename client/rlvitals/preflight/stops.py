@@ -11,6 +11,8 @@ from rlvitals.preflight.model import GenerationFacts, ModelFacts
 from rlvitals.preflight.template import NO_TEMPLATE, Rendering
 from rlvitals.preflight.tokenizer_facts import TokenizerFacts
 
+_BY_POSITION = "; this trainer masks behind the first stop, by position, and loses none"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stops:
@@ -172,15 +174,24 @@ def _disagreeing(tokens: TokenizerFacts, stops: Stops) -> Iterator[Finding]:
 
 
 def check_pad(
-    tokens: TokenizerFacts, rendering: Rendering | None, model: ModelFacts | None, stops: Stops
+    tokens: TokenizerFacts,
+    rendering: Rendering | None,
+    model: ModelFacts | None,
+    stops: Stops,
+    *,
+    own_padding: bool = False,
 ) -> Iterator[Finding]:
-    """T8: there is a pad token, it has a row, and masks built by its value lose no stop."""
+    """T8: there is a pad token, it has a row, and masks built by its value lose no stop.
+
+    ``own_padding``: the trainer masks by position, so that padding may share the id of a stop.
+    """
     if tokens.pad is None:
         yield Finding(
             check="T8",
-            verdict=Verdict.WARN,
+            verdict=Verdict.INFO if own_padding else Verdict.WARN,
             subject="No pad token",
-            evidence="tokenizer.pad_token is None: trainers then take EOS, and masks by value lose every EOS",
+            evidence="tokenizer.pad_token is None: trainers then take EOS, and masks by value lose every EOS"
+            + (_BY_POSITION if own_padding else ""),
             fix="tokenizer.pad_token = a token of its own that the model never writes (a reserved one), and "
             "model.config.pad_token_id to match",
             where="tokenizer_config.json: pad_token",
@@ -188,6 +199,8 @@ def check_pad(
         return
     yield from _other_pads(tokens, stops)
     verdict, subject, why = _pad(tokens, rendering, model, stops)
+    if own_padding and verdict is Verdict.WARN:
+        verdict, why = Verdict.INFO, why + _BY_POSITION
     clean = verdict is Verdict.OK
     yield Finding(
         check="T8",
@@ -220,7 +233,7 @@ def _pad(
         return Verdict.FATAL, "Pad has no embedding row", f", the model has {model.rows:,} rows"
     if pad == end:
         lost = ", which also ends every turn: a mask built by value hides it and the model unlearns to stop"
-        return Verdict.FATAL, "Pad is the turn's end", lost
+        return Verdict.WARN, "Pad is the turn's end", lost
     if pad == stops.tokenizer or (pad in stops.ids and rendering is None):
         return Verdict.WARN, "Pad is EOS", ", which is EOS too: a mask built by value hides each EOS"
     if pad in stops.ids:

@@ -50,9 +50,11 @@ def padded(text: str, columns: int) -> str:
     return text + " " * max(0, columns - width(text))
 
 
-def coloured(stream: TextIO, environment: dict[str, str]) -> bool:
+def coloured(stream: TextIO | None, environment: dict[str, str]) -> bool:
     """Colours only on a terminal, and not for people who asked for none (https://no-color.org)."""
-    return not environment.get("NO_COLOR") and environment.get("TERM") != "dumb" and stream.isatty()
+    if stream is None or environment.get("NO_COLOR") or environment.get("TERM") == "dumb":
+        return False
+    return stream.isatty()
 
 
 def _pieces(word: str, columns: int) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,11 +17,13 @@ from rlvitals.preflight.markers import check_near_misses, check_response_marker,
 from rlvitals.preflight.model import GenerationFacts, ModelFacts, read_generation, read_model
 from rlvitals.preflight.passage import Passage
 from rlvitals.preflight.prompts import check_injection, check_prompts, tell_refusal
+from rlvitals.preflight.source import TOKENIZER_FILES, folder_with, named_folder, tokenizer_of
 from rlvitals.preflight.stops import Stops, check_eos, check_pad, check_turn_end
 from rlvitals.preflight.subject import Subject
 from rlvitals.preflight.template import Rendering, render
 from rlvitals.preflight.tokenizer import read_tokenizer
 from rlvitals.preflight.tokenizer_facts import TokenizerFacts
+from rlvitals.preflight.trainer_config import pads_itself
 from rlvitals.preflight.vocabulary_fit import (
     check_added_round_trip,
     check_fit,
@@ -61,37 +64,30 @@ def judge(facts: TokenizationFacts) -> Iterator[Finding]:
     yield from check_hijack(tokens)
     yield from check_turn_end(tokens, rendering, stops)
     yield from check_eos(tokens, model, stops)
-    yield from check_pad(tokens, rendering, model, stops)
+    yield from check_pad(tokens, rendering, model, stops, own_padding=facts.own_padding)
     yield from check_specials(tokens, rendering)
     yield from check_near_misses(tokens, rendering, passages)
     yield from check_response_marker(tokens, rendering, facts.response_template)
     yield from check_prefix(tokens, rendering)
     yield from check_merge(tokens, rendering, [p.text for p in passages if p.role == "assistant"])
-    yield from check_bos(tokens, rendering)
+    prompts = [p for p in passages if p.role == "prompt"]
+    yield from check_bos(tokens, rendering, prompts)
     if facts.template_error:
         yield tell_refusal(facts.template_error)
     else:
-        yield from check_prompts(tokens, rendering, stops, [p for p in passages if p.role == "prompt"])
+        yield from check_prompts(tokens, rendering, stops, prompts)
     yield from check_injection(tokens, passages)
-    yield from _texts(tokens, passages)
+    yield from check_text_round_trip(tokens, passages)
     yield from check_same(tokens, facts.others)
     yield from check_padding_side(tokens, model, own_padding=facts.own_padding)
 
 
-def _texts(tokens: TokenizerFacts, passages: Sequence[Passage]) -> Iterator[Finding]:
-    from rlvitals.preflight.garble import check_bom, check_garble
-
-    yield from check_bom(tokens, passages)
-    yield from check_garble(tokens, passages)
-    yield from check_text_round_trip(tokens, passages)
-
-
 def check_tokenization(subject: Subject) -> Iterator[Finding]:
     """Reads what was given and judges it. What can't be read is a finding; without a tokenizer that is all."""
-    source = _cached(subject.model)
-    given = subject.tokenizer if subject.tokenizer is not None else _folder_with(source, "tokenizer.json")
+    source = named_folder(subject.model)
+    given = tokenizer_of(subject)
     if given is None:
-        yield _skipped("T1", "Tokenizer", "no tokenizer was given")
+        yield _no_tokenizer(source)
         return
     tokens, error = outcome(read_tokenizer, given)
     if tokens is None:
@@ -100,7 +96,7 @@ def check_tokenization(subject: Subject) -> Iterator[Finding]:
     parts: dict[str, Any] = {}
     yield from _read(parts, "model", read_model, source, "T1")
     sampling = subject.generation_config
-    sampling = sampling if sampling is not None else _folder_with(source, "generation_config.json")
+    sampling = sampling if sampling is not None else folder_with(source, "generation_config.json")
     yield from _read(parts, "generation", read_generation, sampling, "T7")
     _read_template(parts, tokens, subject.chat_template)
     others: dict[str, TokenizerFacts] = {}
@@ -115,7 +111,7 @@ def check_tokenization(subject: Subject) -> Iterator[Finding]:
             sampler_masks=subject.sampler_masks,
             response_template=subject.response_template,
             census=tuple(_tell_census(tokens, parts.get("model"))),
-            own_padding=subject.trainer_config is not None,  # RL trainers pad prompts on the left themselves
+            own_padding=pads_itself(subject.trainer_config),
             **parts,
         )
     )
@@ -147,23 +143,21 @@ def _as_text(template: str) -> str:
     return template if text is None else text
 
 
-def _cached(model: Any) -> Any:
-    """The folder of a model that is named and lies in the hub's cache; anything else as it is."""
-    if not isinstance(model, str) or model.count("/") != 1 or Path(model).exists():
-        return model
-    folder, _ = outcome(_snapshot, model)
-    return model if folder is None else folder
-
-
-def _snapshot(name: str) -> str:
-    from huggingface_hub import snapshot_download
-
-    return str(snapshot_download(name, local_files_only=True))
-
-
-def _folder_with(model: Any, file: str) -> Path | None:
-    path = Path(model) if isinstance(model, str | Path) else None
-    return path if path is not None and (path / file).is_file() else None
+def _no_tokenizer(model: Any) -> Finding:
+    """Nothing to judge; but a name or a folder without any tokenizer was meant to hold one."""
+    if not isinstance(model, str | Path) or os.path.isfile(model):
+        return _skipped("T1", "Tokenizer", "no tokenizer was given")
+    there = os.path.isdir(model)
+    return Finding(
+        check="T1",
+        verdict=Verdict.WARN if folder_with(model, "config.json") is not None else Verdict.FATAL,
+        subject="No tokenizer with the model" if there else "No such model here",
+        evidence=f"the folder holds none of {', '.join(TOKENIZER_FILES)}"
+        if there
+        else "it is no folder and not in the hub's cache; nothing is downloaded",
+        fix="give the model's folder, or the tokenizer's with --tokenizer",
+        where=str(model),
+    )
 
 
 def _tell_census(tokens: TokenizerFacts, model: ModelFacts | None) -> Iterator[Finding]:

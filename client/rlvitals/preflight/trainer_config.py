@@ -13,6 +13,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
+from rlvitals.guard import outcome
 from rlvitals.preflight.command_line import command_words, scalar, words_to_values
 from rlvitals.preflight.trainer_keys import DEFAULTS, KEYS, MARKS, Setting, Trainer, changed_default
 
@@ -143,6 +144,13 @@ def read_config(
         world_size=world_size,
         unresolved=unresolved,
     )
+
+
+def pads_itself(given: Any) -> bool:
+    """Whether settings are those of a known RL trainer: each of them pads prompts on the left, whatever the
+    tokenizer's side is, and masks completions by position."""
+    config = outcome(read_config, given)[0] if given is not None else None
+    return config is not None and config.trainer is not Trainer.UNKNOWN
 
 
 def guess_trainer(values: Mapping[str, object], class_name: str = "") -> Trainer:

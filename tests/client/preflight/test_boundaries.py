@@ -75,9 +75,13 @@ def _with_bos(template: str) -> TokenizerFacts:
 
 def test_t14_bos_from_template_and_tokenizer_is_one_too_many() -> None:
     tokens = _with_bos("<|bos|>" + TEMPLATE)
-    finding = only(check_bos(tokens, rendering(tokens, "<|bos|>" + TEMPLATE)))
-    assert finding.verdict is Verdict.WARN
+    drawn = rendering(tokens, "<|bos|>" + TEMPLATE)
+    finding = only(check_bos(tokens, drawn))
+    assert finding.verdict is Verdict.INFO, "a trainer that renders knows it"
     assert "add_special_tokens=False" in finding.fix
+    prompts = [Passage(text="Hi", where="d:1"), Passage(text="<|bos|><|im_start|>user\nHi", where="d:2")]
+    rendered = only(check_bos(tokens, drawn, prompts))
+    assert (rendered.verdict, rendered.where) == (Verdict.WARN, "d:2")
 
 
 def test_t14_bos_from_one_of_them_is_right() -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -101,6 +103,7 @@ REFUSED = {
     "absent tokenizer": (["--tokenizer", "/no/such/folder"], "--tokenizer: no such file"),
     "no value": (["--set", "beta"], "--set: expected NAME=VALUE, got 'beta'"),
     "no version": (["--package", "trl"], "--package: expected NAME==VERSION"),
+    "a name of any length": (["--data", "x" * 5000], "--data: no such file or folder: xxx"),
     "two settings": (["--config", "x.yaml", "--", "--beta", "1"], "not from both"),
 }
 
@@ -118,6 +121,7 @@ def test_wrong_arguments_are_refused_in_one_line(case: str, capsys: pytest.Captu
     ("arguments", "told"),
     [
         (["--max-completion-length", "0"], "expected a number above 0"),
+        (["--max-completion-length", "many"], "expected a number above 0, got many"),
         (["--trainer", "tlr"], "expected one of TRL, verl, OpenRLHF, slime"),
     ],
 )
@@ -174,6 +178,60 @@ def test_data_and_settings_are_checked_without_any_third_party_package(healthy: 
     ended = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
     assert "D1 D2" in ended.stdout
+
+
+def _run(*words: str, **more: Any) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run([sys.executable, "-m", "rlvitals.cli", "check", *words], check=False, **more)
+
+
+def test_a_report_that_cannot_be_written_is_told_in_one_line(healthy: Path) -> None:
+    if not os.path.exists("/dev/full"):
+        pytest.skip("NO FULL DISK TO TRY: /dev/full is absent")
+    with open("/dev/full", "wb") as full:
+        ended = _run("--data", str(healthy), stdout=full, stderr=subprocess.PIPE)
+    assert ended.returncode == 2
+    assert ended.stderr.count(b"\n") == 1
+    assert b"No space left" in ended.stderr
+
+
+def test_a_reader_that_leaves_and_closed_streams_are_no_fault(healthy: Path) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    gone = _run("--data", str(healthy), "--all", stdout=writing, stderr=subprocess.PIPE)
+    os.close(writing)
+    assert (gone.returncode, gone.stderr) == (0, b"")
+    shut = 'exec "$0" -m rlvitals.cli check --data "$1" >&- 2>&-'
+    assert subprocess.run(["sh", "-c", shut, sys.executable, str(healthy)], check=False).returncode == 0
+
+
+def test_settings_reach_the_checks_of_the_tokenizer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    chatml = pytest.importorskip("tests.client.preflight.chatml", reason="NO TOKENIZER: transformers is missing")
+    chatml.build(padding_side="right").save_pretrained(tmp_path / "model")
+    settings = tmp_path / "grpo.json"
+    settings.write_text('{"num_generations": 8, "max_completion_length": 512, "scale_rewards": "group"}')
+    words = ["--tokenizer", str(tmp_path / "model"), "--json"]
+    for more, verdict in (
+        ([], "warn"),
+        (["--config", str(settings)], "info"),
+        (["--set", "num_generations=8", "--trainer", "TRL"], "info"),
+        (
+            ["--", "x.py", "--num_generations", "8", "--scale_rewards", "group", "--max_completion_length=9"],
+            "info",
+        ),
+    ):
+        command.main([*words, *more])
+        found = json.loads(capsys.readouterr().out)["findings"]
+        assert [f["verdict"] for f in found if f["check"] == "T21"] == [verdict], more
+
+
+def test_the_samplers_mask_can_be_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    chatml = pytest.importorskip("tests.client.preflight.chatml", reason="NO TOKENIZER: transformers is missing")
+    chatml.build().save_pretrained(tmp_path)
+    (tmp_path / "config.json").write_text(json.dumps({"vocab_size": chatml.ROWS}))
+    for flag, verdict in (("--sampler-masks", "ok"), ("--no-sampler-masks", "warn")):
+        command.main(["--model", str(tmp_path), "--json", flag])
+        found = json.loads(capsys.readouterr().out)["findings"]
+        assert verdict in [f["verdict"] for f in found if f["check"] == "T2"], flag
 
 
 def test_a_model_folder_brings_its_tokenizer_template_and_context(

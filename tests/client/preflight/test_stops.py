@@ -103,13 +103,19 @@ def test_t7_who_names_an_eos_must_name_one_of_the_stops(stops: Stops, verdict: V
 def test_t8_no_pad_token_is_a_warning() -> None:
     tokens = facts(pad_token=None)
     assert verdicts(check_pad(tokens, rendering(tokens), None, Stops(generation=BOTH))) == [Verdict.WARN]
+    own = check_pad(tokens, rendering(tokens), None, Stops(generation=BOTH), own_padding=True)
+    assert verdicts(own) == [Verdict.INFO]
 
 
-def test_t8_pad_as_the_turns_end_is_fatal() -> None:
+def test_t8_pad_as_the_turns_end_is_a_warning_and_harmless_where_masks_go_by_position() -> None:
     tokens = facts(pad_token="<|im_end|>")
     finding = only(check_pad(tokens, rendering(tokens), None, Stops(generation=BOTH, tokenizer=TURN_END)))
-    assert finding.verdict is Verdict.FATAL
+    assert finding.verdict is Verdict.WARN
     assert "ends every turn" in finding.evidence
+    stops = Stops(generation=BOTH, tokenizer=TURN_END)
+    by_position = only(check_pad(tokens, rendering(tokens), None, stops, own_padding=True))
+    assert by_position.verdict is Verdict.INFO
+    assert "by position" in by_position.evidence
 
 
 def test_t8_pad_as_the_tokenizers_eos_is_a_warning() -> None:

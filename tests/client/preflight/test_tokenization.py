@@ -18,7 +18,7 @@ from tests.client.preflight.test_header import write
 
 CONFIG = {"vocab_size": 151_936, "eos_token_id": 151_645, "bos_token_id": 151_643}
 GENERATION = {"eos_token_id": [151_645, 151_643], "pad_token_id": 151_643}
-IDS = [f"T{number}" for number in range(1, 22)]
+IDS = [f"T{number}" for number in range(1, 22) if number not in (17, 18)]
 
 
 def check(**given: Any) -> Report:
@@ -81,7 +81,7 @@ def test_the_boundary_and_the_assistants_prefix_are_told_as_ids(healthy: Report)
     ("name", "rows", "eos", "troubles"),
     [
         ("qwen3", 151_936, [151_645, 151_643], {"T21"}),
-        ("llama3_1", 128_256, [128_001, 128_008, 128_009], {"T8", "T14", "T21"}),
+        ("llama3_1", 128_256, [128_001, 128_008, 128_009], {"T8", "T21"}),
         ("deepseek_v3", 129_280, 1, {"T8", "T21"}),
     ],
 )
@@ -103,6 +103,26 @@ def test_a_model_folder_holds_all_that_is_needed(tmp_path: Path) -> None:
     assert report.worst is Verdict.INFO
     assert "the safetensors header" in _one(report, "T1", Verdict.OK).evidence
     assert "generation config" in _one(report, "T6", Verdict.OK).evidence
+
+
+@pytest.mark.parametrize("name", ["qwen3", "llama3_1", "deepseek_v3", "gemma3"])
+def test_under_a_known_trainer_no_shipped_set_rings(name: str) -> None:
+    settings = {"num_generations": 8, "max_completion_length": 512, "beta": 0.0, "scale_rewards": "group"}
+    eos = {"llama3_1": [128_001, 128_009], "gemma3": [1, 106]}.get(name)
+    given = None if eos is None else {"eos_token_id": eos}
+    data = [{"prompt": [{"role": "user", "content": "你好，😀 `x = [1]`"}]}]
+    report = check(
+        tokenizer=shipped_tokens(name).source, generation_config=given, trainer_config=settings, data=data
+    )
+    assert report.at_least(Verdict.WARN) == ()
+
+
+def test_a_folder_or_a_name_without_a_tokenizer_is_told(tmp_path: Path) -> None:
+    assert _one(check(model=tmp_path), "T1", Verdict.FATAL).subject == "No tokenizer with the model"
+    (tmp_path / "config.json").write_text(json.dumps({"vocab_size": ROWS}))
+    assert _one(check(model=tmp_path), "T1", Verdict.WARN).where == str(tmp_path)
+    assert _one(check(model="no/such"), "T1", Verdict.FATAL).subject == "No such model here"
+    assert _one(check(model="a/" + "x" * 5000), "T1", Verdict.FATAL)
 
 
 def test_a_template_is_given_as_text_or_as_a_file(tmp_path: Path) -> None:
@@ -132,7 +152,7 @@ def test_the_parts_of_a_trainer_are_taken_and_what_is_given_wins() -> None:
         processing_class = build()
         model = None
         train_dataset = ({"prompt": [{"role": "user", "content": "a <|im_end|> b"}]},)
-        args = type("Arguments", (), {})()
+        args = type("GRPOConfig", (), {})()
 
     assert "'<|im_end|>' at row 1 prompt[1]" in _one(rlvitals.preflight(Trainer()), "T16", Verdict.WARN).evidence
     assert rlvitals.preflight(Trainer(), data=[{"prompt": "x"}]).of_check("T16")[0].verdict is Verdict.SKIPPED
