@@ -10,6 +10,7 @@ import pytest
 import torch
 
 import rlvitals
+from rlvitals import notices
 from rlvitals.contract.metrics import BY_NAME
 from rlvitals.contract.report import StepReport, Text
 from rlvitals.integrations.trl import optimizer, sampling_logits
@@ -233,6 +234,17 @@ def test_a_range_that_is_none_is_told_and_training_goes_on(
     reporter = rlvitals.attach(trainer, reward_range=(1.0, 0.0))
     trainer.train()
     assert tiny.steps(reporter)[0].values["reward.range_given"] == 0.0
+
+
+def test_a_range_of_ids_that_was_given_is_counted_and_what_it_holds_is_told(
+    make: MakeTrainer, caplog: pytest.LogCaptureFixture
+) -> None:
+    notices.forget()
+    trainer = make(max_steps=1)
+    reporter = rlvitals.attach(trainer, token_ranges={"byte_ids": [(0, 10_000)], "reserved_ids": "auto"})
+    trainer.train()
+    assert tiny.steps(reporter)[0].values["text.byte_piece_ratio"] == 1.0
+    assert "0-10000: " in caplog.text
 
 
 @pytest.mark.parametrize(

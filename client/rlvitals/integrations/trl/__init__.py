@@ -6,6 +6,7 @@ Whatever goes wrong on our side ends in the guard, so training is bit for bit th
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import rlvitals
@@ -20,6 +21,7 @@ def attach(
     texts: bool = True,
     reward_range: tuple[float, float] | None = None,
     kl_gradient_every: int = 0,
+    token_ranges: Mapping[str, Any] | None = None,
     **arguments: Any,
 ) -> Reporter:
     """Hooks ``trainer`` and returns its `Reporter`; call it once, before ``trainer.train()``, on every rank.
@@ -28,6 +30,7 @@ def attach(
     greatest reward that an answer can get, by which groups count as all wrong or all right; without it the least
     and the greatest that the run has shown stand for them. ``kl_gradient_every=50`` measures the KL term's
     gradient by the parameters on each 50th step, by a pass of its own; 0 never does.
+    ``token_ranges={"byte_ids": [(3, 258)]}`` overrides what the vocabulary says, for people who know better.
 
     The other arguments are those of `rlvitals.init`. With several ranks only rank 0 reports; the others get a
     reporter that does nothing.
@@ -42,7 +45,12 @@ def attach(
         return attached.session.reporter
     reporter = _reporter(trainer, arguments)
     session = Session(
-        trainer, reporter, texts=texts, reward_range=reward_range, kl_gradient_every=kl_gradient_every
+        trainer,
+        reporter,
+        texts=texts,
+        reward_range=reward_range,
+        kl_gradient_every=kl_gradient_every,
+        token_ranges=token_ranges,
     )
     hooks.install(trainer, session)
     trainer.add_callback(VitalsCallback(session))

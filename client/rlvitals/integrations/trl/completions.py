@@ -166,7 +166,13 @@ GENERATED = tuple(m.name for m in METRICS if m.family in (Family.TEXT, Family.LE
 """What is told by a generation and not by the loss."""
 
 
-def reader_for(trainer: Any, *, keep: bool, reward_range: tuple[float, float] | None = None) -> Reader:
+def reader_for(
+    trainer: Any,
+    *,
+    keep: bool,
+    reward_range: tuple[float, float] | None = None,
+    token_ranges: Mapping[str, Any] | None = None,
+) -> Reader:
     """``reward_range`` are the least and the greatest reward; else what the run shows stands for them."""
     known = RewardRange()
     with Guard("the reward range"):
@@ -174,7 +180,7 @@ def reader_for(trainer: Any, *, keep: bool, reward_range: tuple[float, float] | 
     group_size = getattr(trainer, "num_generations", 1)
     names = getattr(trainer, "reward_func_names", ())
     return Reader(
-        text=TextReader.of(trainer),
+        text=TextReader.of(trainer, token_ranges),
         rewards=RewardReader(
             names=names,
             weights=getattr(trainer, "reward_weights", None),

@@ -41,12 +41,13 @@ class Session:
         texts: bool = True,
         reward_range: tuple[float, float] | None = None,
         kl_gradient_every: int = 0,
+        token_ranges: Mapping[str, Any] | None = None,
     ) -> None:
         self.trainer, self.reporter = trainer, reporter
         self.ranks = Ranks()
         self._teller = Teller(reporter=reporter, ranks=self.ranks)
         self._texts, self._reward_range = texts and reporter.enabled, reward_range
-        self._kl_gradient_every = kl_gradient_every
+        self._kl_gradient_every, self._token_ranges = kl_gradient_every, token_ranges
         self._reader: Reader | None = None
         self.clock = PhaseClock()
         self._optimizer, self._numbering = OptimizerWatch(trainer), Numbering()
@@ -165,7 +166,12 @@ class Session:
         self.ranks = self._teller.ranks = ranks
         self._teller.withheld = measure.withheld(self.trainer)
         self._vocabulary = facts.embedding_rows(self.trainer)
-        self._reader = completions.reader_for(self.trainer, keep=self._texts, reward_range=self._reward_range)
+        self._reader = completions.reader_for(
+            self.trainer,
+            keep=self._texts,
+            reward_range=self._reward_range,
+            token_ranges=self._token_ranges,
+        )
         self._teller.table = self._reader.text.table
         self._optimizer.first = ranks.rank == 0
         absent = self._optimizer.absent() + self._logits.absent() + Tally(missing=facts.elsewhere())

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from rlvitals import notices
 from rlvitals.contract.metrics import METRICS, Family
+from rlvitals.guard import Guard
 from rlvitals.integrations.trl import facts
 from rlvitals.probes.arguments import VocabularyError
 from rlvitals.probes.arrays import Whole
@@ -20,7 +22,7 @@ from rlvitals.probes.scripts import ScriptBaseline
 from rlvitals.probes.tally import Tally
 from rlvitals.probes.text import TextRows, tally_text
 from rlvitals.probes.token_cache import cache_folder
-from rlvitals.probes.tokens import TokenTable
+from rlvitals.probes.tokens import TokenRanges, TokenTable
 
 TEXT_METRICS = tuple(metric.name for metric in METRICS if metric.family is Family.TEXT)
 CUT_GROUPS = "not measured: a group's completions lie on several ranks"
@@ -38,12 +40,20 @@ class TextReader:
     baseline: ScriptBaseline = field(default_factory=ScriptBaseline)
 
     @classmethod
-    def of(cls, trainer: Any) -> TextReader:
-        """Reads the tokenizer into a table, which takes a good part of a second: once, when training begins."""
-        content, reason = None, ""
+    def of(cls, trainer: Any, ranges: Mapping[str, Any] | None = None) -> TextReader:
+        """Reads the tokenizer into a table, which takes a good part of a second: once, when training begins.
+
+        ``ranges`` are the settings of `TokenRanges`; what they hold is told.
+        """
+        content, reason, known = None, "", TokenRanges()
+        with Guard("reading token_ranges"):
+            known = TokenRanges.of(ranges or {})
         try:
             tokenizer, rows = facts.tokenizer_of(trainer), facts.embedding_rows(trainer)
-            content = ContentTable.of(TokenTable.read(tokenizer, rows, cache=cache_folder()))
+            table = TokenTable.read(tokenizer, rows, known, cache=cache_folder())
+            content = ContentTable.of(table)
+            if known.given():
+                notices.once("token_ranges", f"your ranges of token ids hold {table.range_census()}")
         except VocabularyError as error:
             reason = f"not measured: {error}"
         return cls(
