@@ -332,3 +332,13 @@ def test_without_torch_the_loops_own_numbers_are_reported(monkeypatch: pytest.Mo
     step = last(vitals, mine=1.0)
     assert step.values["mine"] == 1.0
     assert "kl.k3" in step.missing
+
+
+def test_a_token_is_told_by_its_completions_number_however_the_batch_was_shuffled() -> None:
+    vitals = one_step(kl_coef=0.1, loss_type="grpo")
+    vitals.rollout([[1, 2], [3, 4]])
+    vitals.rollout([[5, 6], [7, 8]])
+    ref = torch.tensor([[0.0, 0.0], [0.0, 3.0]])
+    vitals.loss(logp=torch.zeros(2, 2), ref=ref, ids=torch.tensor([[7, 8], [5, 6]]), rows=torch.tensor([1, 0]))
+    extreme = last(vitals).extremes["kl.k3_max"]
+    assert (extreme.token_id, extreme.sample, extreme.position) == (6, 2, 1)

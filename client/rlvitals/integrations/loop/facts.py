@@ -18,6 +18,7 @@ _REASONS = {
     Family.RATIO: NOT_IN_LOSS,
     Family.POLICY: NOT_IN_LOSS,
     Family.NUMERICS: NOT_IN_LOSS,
+    Family.COMPONENT: "derived from rewards/<name>/mean where rules are judged",
     Family.GUARD: "no guard of this kind is switched on",
     Family.GRADIENT: "the loop shows no optimizer and no model",
 }

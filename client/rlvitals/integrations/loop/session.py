@@ -53,7 +53,7 @@ class Session:
         self._weights = WeightWatch(facts.model, facts.optimizer, self._looked)
         self._weights.install(first=ranks.rank == 0)
         self._device: torch.device | None = None
-        self._number = 0
+        self._number, self._first = 0, 0
         self._begin()
 
     def _begin(self) -> None:
@@ -111,7 +111,7 @@ class Session:
         for what, launch in measure.pieces(self.facts, self.coefficient.now(), loss, batch):
             with Guard(f"measuring {what}"):
                 found = launch()
-                self._step.add([found if batch.rows is None else numbered(found, batch.rows)])
+                self._step.add([found if batch.rows is None else numbered(found, batch.rows + self._first)])
 
     def gradients(self) -> None:
         if self.ranks.rank == 0 and self.facts.model is not None:
@@ -152,6 +152,7 @@ class Session:
         """Numbered among all ranks' completions of this step; ranks are taken to tell of as many each."""
         first = self._rows + self.ranks.rank * told.size
         self._rows += self.ranks.size * told.size
+        self._first = first
         return Rollout(ids=told.ids, lengths=told.lengths, written=told.written, first_sample=first)
 
     def _allow(self, withheld: Mapping[str, str]) -> None:

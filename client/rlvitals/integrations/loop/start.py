@@ -57,9 +57,10 @@ def run(
 
     ``model`` is the module that is trained (or only its name), ``optimizer`` and ``scheduler`` what a command may
     scale; the weights are looked at around the optimizer's own step. ``tokenizer`` is anything that
-    `TokenTable.read` takes, ``embedding_rows`` how many ids the model can emit (default: the model's),
-    ``stop_ids`` *all* ids that end a completion (default: the tokenizer's EOS), ``length_cap`` the limit in
-    tokens, ``group_size`` completions a prompt where they are neighbours.
+    `TokenTable.read` takes, ``embedding_rows`` how many ids the model can emit (default: the model's).
+    ``stop_ids`` are *all* ids that end a completion (default: the tokenizer's EOS and those of the model's
+    generation config), ``length_cap`` the limit in tokens, ``group_size`` completions a prompt where they are
+    neighbours.
 
     ``kl_coef`` is the coefficient in force, a number or a function that gives it (then a change is seen),
     ``kl_estimator`` and ``kl_clamp`` its form (see `kl_form`). ``loss_type`` is the aggregation by TRL's names
@@ -80,7 +81,7 @@ def run(
         scheduler=scheduler,
         tokenizer=tokenizer,
         embedding_rows=embedding_rows,
-        stop_ids=_stop_ids(stop_ids, tokenizer),
+        stop_ids=_stop_ids(stop_ids, tokenizer, model),
         length_cap=length_cap,
         group_size=group_size,
         kl_coef=kl_coef,
@@ -159,13 +160,15 @@ def _rank() -> int:
     return int(rank) if several and rank.isdecimal() else 0
 
 
-def _stop_ids(stop_ids: Collection[int], tokenizer: Any) -> frozenset[int]:
+def _stop_ids(stop_ids: Collection[int], tokenizer: Any, model: Any) -> frozenset[int]:
     with Guard("reading the stop ids"):
         try:
             from rlvitals.probes.lengths import stop_ids_of
         except ImportError:
             return frozenset(stop_ids)
-        return stop_ids_of(list(stop_ids) if stop_ids else None) or stop_ids_of(tokenizer)
+        if stop_ids:
+            return stop_ids_of(list(stop_ids))
+        return stop_ids_of(tokenizer, getattr(getattr(model, "module", model), "generation_config", None))
     return frozenset()
 
 
