@@ -16,6 +16,7 @@ from pathlib import Path
 from rlvitals import __version__
 from rlvitals.guard import outcome
 from rlvitals.preflight.command_line import scalar
+from rlvitals.preflight.file_kind import read_regular
 from rlvitals.preflight.finding import Finding, Report
 from rlvitals.preflight.garble import spell_damage
 from rlvitals.preflight.inputs import Inputs, check_inputs, context_of, counter, marker_of
@@ -137,7 +138,7 @@ def _findings(parsed: argparse.Namespace, words: Sequence[str]) -> Iterator[Find
 def _template(given: str | None) -> str | None:
     if given is None or "{" in given:
         return given
-    return outcome(lambda: Path(given).read_text(encoding="utf-8"))[0]
+    return outcome(read_regular, Path(given))[0]
 
 
 def _settings(parsed: argparse.Namespace, words: Sequence[str]) -> TrainerConfig | None:

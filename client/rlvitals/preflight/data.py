@@ -24,10 +24,10 @@ from rlvitals.preflight.data_lines import (
     DataReadError,
     Line,
     Source,
-    check_regular,
 )
 from rlvitals.preflight.data_oddities import oddities, suspicious
 from rlvitals.preflight.data_rows import DataOptions, Rows
+from rlvitals.preflight.file_kind import check_regular
 
 Progress = Callable[[int, "int | None"], None]
 SUFFIXES = (".jsonl", ".ndjson", ".json", ".parquet", ".csv", ".tsv")

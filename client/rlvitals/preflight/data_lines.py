@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import gzip
-import stat
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import IO, cast
+
+from rlvitals.preflight.file_kind import check_regular
 
 LINE_MAX = 8 << 20
 """Bytes of a line (or of an element of a JSON array) that are looked at; what is longer is counted, not read."""
@@ -50,24 +51,8 @@ class Line:
     cut: bool = False
 
 
-def check_regular(path: Path) -> None:
-    """Raises DataReadError for a pipe, a socket or a device: it may never end, and can be read only once."""
-    mode = path.stat().st_mode
-    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
-        kind = next((name for holds, name in _IRREGULAR if holds(mode)), "no file")
-        raise DataReadError(f"it is {kind}: write what it gives to a file")
-
-
-_IRREGULAR = (
-    (stat.S_ISFIFO, "a pipe"),
-    (stat.S_ISSOCK, "a socket"),
-    (stat.S_ISCHR, "a device"),
-    (stat.S_ISBLK, "a device"),
-)
-
-
 class Source:
-    """An open file, unpacked where its name ends in ``.gz``. Raises DataReadError where it is no regular file."""
+    """An open file, unpacked where its name ends in ``.gz``. Raises OSError where it is no regular file."""
 
     def __init__(self, path: Path) -> None:
         check_regular(path)

@@ -17,6 +17,7 @@ from rlvitals.preflight.data_findings import judge_data
 from rlvitals.preflight.data_lengths import CountTokens, LengthFacts
 from rlvitals.preflight.data_rows import DataOptions
 from rlvitals.preflight.data_templates import template_of
+from rlvitals.preflight.file_kind import read_regular
 from rlvitals.preflight.finding import Finding, Verdict
 from rlvitals.preflight.garble import spell_damage
 from rlvitals.preflight.source import named_folder, tokenizer_of
@@ -123,7 +124,7 @@ def context_of(model: Any) -> int | None:
     config = getattr(model, "config", model)
     if isinstance(model, (str, Path)):
         path = Path(model) / "config.json"
-        config = outcome(lambda: json.loads(path.read_text(encoding="utf-8")))[0] if path.is_file() else None
+        config = outcome(lambda: json.loads(read_regular(path)))[0] if path.is_file() else None
     inner = _get(config, "text_config")
     found = _get(config if inner is None else inner, "max_position_embeddings")
     return found if isinstance(found, int) and not isinstance(found, bool) and found > 0 else None

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from rlvitals.preflight.file_kind import read_regular
 from rlvitals.preflight.header import find_rows
 
 ROWS_MAX = 1 << 24
@@ -156,7 +157,7 @@ def _one(value: Any) -> int | None:
 
 
 def _json(path: Path) -> Mapping[str, Any]:
-    read = json.loads(path.read_text(encoding="utf-8"))
+    read = json.loads(read_regular(path))
     if not isinstance(read, dict):
         raise ValueError(f"{path} holds no JSON object")
     return read

@@ -11,6 +11,7 @@ from typing import Any
 from rlvitals.guard import outcome
 from rlvitals.preflight.boundaries import check_bos, check_merge, check_prefix, check_text_round_trip
 from rlvitals.preflight.data_sample import read_passages
+from rlvitals.preflight.file_kind import read_regular
 from rlvitals.preflight.finding import Finding, Verdict
 from rlvitals.preflight.identity import check_padding_side, check_same
 from rlvitals.preflight.markers import check_near_misses, check_response_marker, check_specials
@@ -139,7 +140,7 @@ def _as_text(template: str) -> str:
     """The template itself, or the file that holds it."""
     text = None
     if "\n" not in template and "{" not in template:
-        text, _ = outcome(lambda: Path(template).read_text(encoding="utf-8"))
+        text, _ = outcome(read_regular, Path(template))
     return template if text is None else text
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rlvitals.preflight.file_kind import check_regular
 from rlvitals.preflight.native_tokenizer import of_mistral, of_sentencepiece, of_tiktoken
 from rlvitals.preflight.tokenizer_facts import TokenizerFacts
 
@@ -38,6 +39,8 @@ def read_tokenizer(given: Any, name: str = "tokenizer") -> TokenizerFacts:
 
 
 def _load(path: Path) -> Any:
+    if path.exists():
+        check_regular(path)
     if path.suffix == ".model" and path.is_file():
         from sentencepiece import SentencePieceProcessor
 

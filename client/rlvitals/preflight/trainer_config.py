@@ -15,6 +15,7 @@ from typing import Any
 
 from rlvitals.guard import outcome
 from rlvitals.preflight.command_line import command_words, scalar, words_to_values
+from rlvitals.preflight.file_kind import check_regular
 from rlvitals.preflight.trainer_keys import DEFAULTS, KEYS, MARKS, Setting, Trainer, changed_default
 
 FILE_BYTES_MAX, DEPTH_MAX, KEYS_MAX, LIST_MAX = 4 << 20, 12, 5000, 64
@@ -182,6 +183,7 @@ def flat(value: object, prefix: str = "", depth: int = 0) -> dict[str, object]:
 
 def _read_file(path: Path) -> object:
     try:
+        check_regular(path)
         if path.stat().st_size > FILE_BYTES_MAX:
             raise ConfigReadError(f"{path}: more than {FILE_BYTES_MAX >> 20} MiB, which is no configuration")
         text = path.read_bytes().decode("utf-8-sig")
