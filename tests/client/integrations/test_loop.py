@@ -342,3 +342,27 @@ def test_a_token_is_told_by_its_completions_number_however_the_batch_was_shuffle
     vitals.loss(logp=torch.zeros(2, 2), ref=ref, ids=torch.tensor([[7, 8], [5, 6]]), rows=torch.tensor([1, 0]))
     extreme = last(vitals).extremes["kl.k3_max"]
     assert (extreme.token_id, extreme.sample, extreme.position) == (6, 2, 1)
+
+
+def test_a_tokenizer_tells_of_the_text_and_ranges_override_it(policy: Path) -> None:
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(str(policy))
+    e_acute = tokenizer("é", add_special_tokens=False)["input_ids"]
+    a = tokenizer("a", add_special_tokens=False)["input_ids"]
+    vitals = one_step(tokenizer=tokenizer, embedding_rows=300, token_ranges={"unassigned_ids": [(a[0], a[0])]})
+    vitals.rollout([[*a, e_acute[0], *a], [*a, *a]], prompts=["p", "q"])
+    step = last(vitals)
+    assert step.values["text.invalid_utf8_count"] == 1.0
+    assert step.values["text.never_trained_rate"] == pytest.approx(4 / 5)
+    texts = [record for record in tiny.records(vitals.reporter) if isinstance(record, Text)]
+    assert {text.invalid_utf8 for text in texts} == {0, 1}
+    assert {text.prompt for text in texts} == {"p", "q"}
+    refused = last_of_unreadable(object())
+    assert "not measured" in refused.missing["text.invalid_utf8_count"]
+
+
+def last_of_unreadable(tokenizer: object) -> StepReport:
+    vitals = one_step(tokenizer=tokenizer)
+    vitals.rollout([[1]])
+    return last(vitals)

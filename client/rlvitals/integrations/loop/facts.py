@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -73,6 +73,7 @@ class Facts:
     scheduler: Any = None
     tokenizer: Any = None
     embedding_rows: int | None = None
+    token_ranges: Mapping[str, Any] | None = None
     stop_ids: frozenset[int] = frozenset()
     length_cap: int | None = None
     group_size: int | None = None

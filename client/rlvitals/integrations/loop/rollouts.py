@@ -14,20 +14,17 @@ from rlvitals.guard import Guard, attempt
 from rlvitals.integrations.loop.facts import GROUPED, NO_GROUPING, Facts
 from rlvitals.integrations.loop.measure import tensor
 from rlvitals.integrations.trl.completions import LONGEST, RESERVOIR, WORST_UTF8, Sample
-from rlvitals.integrations.trl.texts import TextReader, shown_text
+from rlvitals.integrations.trl.texts import TextReader, read_content, shown_text
 from rlvitals.probes.advantages import measure_advantages
-from rlvitals.probes.arguments import ShapeError, VocabularyError
+from rlvitals.probes.arguments import ShapeError
 from rlvitals.probes.arrays import Flags, Floats, Whole, flags, floats, is_tensor, whole
 from rlvitals.probes.components import tally_components
-from rlvitals.probes.content import ContentTable
 from rlvitals.probes.groups import NONFINITE, in_equal_group, tally_rewards, total_rewards
 from rlvitals.probes.lengths import tally_lengths
 from rlvitals.probes.reduction import Reduction
 from rlvitals.probes.reward_range import RewardRange
 from rlvitals.probes.tally import Tally
 from rlvitals.probes.text import TextRows, pack
-from rlvitals.probes.token_cache import cache_folder
-from rlvitals.probes.tokens import TokenTable
 
 NO_TOKENIZER = "rlvitals.run was given no tokenizer"
 NO_REWARDS = "vitals.rollout was given no rewards"
@@ -130,11 +127,8 @@ class RolloutReader:
         """Reads the tokenizer into a table, which takes a good part of a second: once."""
         content, reason = None, NO_TOKENIZER
         with Guard("reading the tokenizer"):
-            try:
-                if facts.tokenizer is not None:
-                    content = ContentTable.of(TokenTable.read(facts.tokenizer, facts.rows(), cache=cache_folder()))
-            except VocabularyError as error:
-                reason = f"not measured: {error}"
+            if facts.tokenizer is not None:
+                content, reason = read_content(facts.tokenizer, facts.rows(), facts.token_ranges)
         known = RewardRange()
         with Guard("the reward range"):
             known = RewardRange.of(*facts.reward_range) if facts.reward_range is not None else known

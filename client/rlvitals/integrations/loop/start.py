@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rlvitals import notices
@@ -35,6 +35,7 @@ def run(
     scheduler: Any = None,
     tokenizer: Any = None,
     embedding_rows: int | None = None,
+    token_ranges: Mapping[str, Any] | None = None,
     stop_ids: Collection[int] = (),
     length_cap: int | None = None,
     group_size: int | None = None,
@@ -57,7 +58,8 @@ def run(
 
     ``model`` is the module that is trained (or only its name), ``optimizer`` and ``scheduler`` what a command may
     scale; the weights are looked at around the optimizer's own step. ``tokenizer`` is anything that
-    `TokenTable.read` takes, ``embedding_rows`` how many ids the model can emit (default: the model's).
+    `TokenTable.read` takes, ``embedding_rows`` how many ids the model can emit (default: the model's),
+    ``token_ranges={"byte_ids": [(3, 258)]}`` overrides what the vocabulary says, for people who know better.
     ``stop_ids`` are *all* ids that end a completion (default: the tokenizer's EOS and those of the model's
     generation config), ``length_cap`` the limit in tokens, ``group_size`` completions a prompt where they are
     neighbours.
@@ -81,6 +83,7 @@ def run(
         scheduler=scheduler,
         tokenizer=tokenizer,
         embedding_rows=embedding_rows,
+        token_ranges=token_ranges,
         stop_ids=_stop_ids(stop_ids, tokenizer, model),
         length_cap=length_cap,
         group_size=group_size,

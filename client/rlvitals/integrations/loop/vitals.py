@@ -144,8 +144,8 @@ class Vitals:
         ``values`` and ``scalars`` are the loop's own numbers. Names that trainers use (``lr``, ``entropy``,
         ``epoch``, ``grad_norm``) stand for the registry's where we did not measure it ourselves.
         """
-        told = {**(values or {}), **scalars}
         with Guard("vitals.step"):
+            told = {**(values or {}), **scalars}
             if self._session is not None:
                 self._session.step_ends(int(step), told)
             else:

@@ -45,17 +45,7 @@ class TextReader:
 
         ``ranges`` are the settings of `TokenRanges`; what they hold is told.
         """
-        content, reason, known = None, "", TokenRanges()
-        with Guard("reading token_ranges"):
-            known = TokenRanges.of(ranges or {})
-        try:
-            tokenizer, rows = facts.tokenizer_of(trainer), facts.embedding_rows(trainer)
-            table = TokenTable.read(tokenizer, rows, known, cache=cache_folder())
-            content = ContentTable.of(table)
-            if known.given():
-                notices.once("token_ranges", f"your ranges of token ids hold {table.range_census()}")
-        except VocabularyError as error:
-            reason = f"not measured: {error}"
+        content, reason = read_content(facts.tokenizer_of(trainer), facts.embedding_rows(trainer), ranges)
         return cls(
             content=content,
             stop_ids=facts.stop_ids(trainer),
@@ -94,6 +84,22 @@ class TextReader:
         if first_sample % self.group_size or ids.shape[0] % self.group_size:
             return Tally.absent((DUPLICATES,), CUT_GROUPS)
         return tally_duplicates(ids, chosen, self.group_size, sample_offset=first_sample)
+
+
+def read_content(
+    tokenizer: Any, rows: int | None, ranges: Mapping[str, Any] | None = None
+) -> tuple[ContentTable | None, str]:
+    """The tokenizer's table, or None and why it cannot be read; ``ranges`` as in `TextReader.of`."""
+    known = TokenRanges()
+    with Guard("reading token_ranges"):
+        known = TokenRanges.of(ranges or {})
+    try:
+        table = TokenTable.read(tokenizer, rows, known, cache=cache_folder())
+    except VocabularyError as error:
+        return None, f"not measured: {error}"
+    if known.given():
+        notices.once("token_ranges", f"your ranges of token ids hold {table.range_census()}")
+    return ContentTable.of(table), ""
 
 
 def plain_text(prompt: Any) -> str:
