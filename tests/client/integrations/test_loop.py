@@ -366,3 +366,24 @@ def last_of_unreadable(tokenizer: object) -> StepReport:
     vitals = one_step(tokenizer=tokenizer)
     vitals.rollout([[1]])
     return last(vitals)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_arrays_lists_and_low_precision_are_as_good_as_tensors(dtype: torch.dtype) -> None:
+    logp = torch.tensor([[-1.0, -2.0], [-1.5, -0.5]], dtype=dtype)
+    told: list[dict[str, float]] = []
+    forms: tuple[Any, ...] = (lambda x: x, lambda x: x.float().numpy(), lambda x: x.float().tolist())
+    for form in forms:
+        vitals = one_step(kl_coef=0.1, loss_type="grpo", group_size=2)
+        advantages = form(torch.tensor([1.0, -1.0]))
+        vitals.loss(0.25, logp=form(logp), old=form(logp - 0.5), ref=form(logp + 1), advantages=advantages)
+        told.append(dict(last(vitals).values))
+    for name in (
+        "kl.k3",
+        "kl.pull_ratio",
+        "ratio.max",
+        "ratio.clip_high_share",
+        "policy.loss",
+        "policy.loss_tokens",
+    ):
+        assert told[0][name] == pytest.approx(told[1][name]) == pytest.approx(told[2][name])
