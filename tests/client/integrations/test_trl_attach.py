@@ -11,7 +11,8 @@ import torch
 import rlvitals
 from rlvitals.contract.metrics import BY_NAME
 from rlvitals.contract.report import Event, Text
-from rlvitals.integrations.trl import facts, measure, session, telling
+from rlvitals.integrations import telling
+from rlvitals.integrations.trl import facts, measure, session
 from rlvitals.integrations.trl.callback import VitalsCallback
 from rlvitals.probes.ratios import NO_OLD
 from tests.client.integrations import tiny

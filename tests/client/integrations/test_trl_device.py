@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import rlvitals
-from rlvitals.integrations.trl import steps
-from rlvitals.integrations.trl.ranks import Ranks
+from rlvitals.integrations import steps
+from rlvitals.integrations.ranks import Ranks
 from rlvitals.probes.reduction import Reduction
 from tests.client.integrations import tiny
 from tests.client.integrations.conftest import MakeTrainer

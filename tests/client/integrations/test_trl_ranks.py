@@ -14,7 +14,7 @@ import pytest
 
 import rlvitals
 from rlvitals.contract.report import Extreme
-from rlvitals.integrations.trl.ranks import Ranks
+from rlvitals.integrations.ranks import Ranks
 from rlvitals.probes.tally import Tally
 from tests.client.integrations import rank as rank_module
 from tests.client.integrations.conftest import MakeTrainer
@@ -95,6 +95,7 @@ def _both(policy: Path, folder: Path) -> list[dict[str, Any]]:
         port = probe.getsockname()[1]
     common = {**os.environ, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": "2"}
     common |= {"RLVITALS_MODE": "offline", "RLVITALS_RAISE": "1", "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
+    common |= {"PYTHONFAULTHANDLER": "1"}  # an abort in a library says where
     processes = [
         subprocess.Popen(
             [sys.executable, "-m", rank_module.__name__, str(policy), str(folder)],

@@ -13,8 +13,8 @@ import rlvitals
 from rlvitals import notices
 from rlvitals.contract.metrics import BY_NAME
 from rlvitals.contract.report import StepReport, Text
+from rlvitals.integrations.texts import plain_text, shown_text
 from rlvitals.integrations.trl import optimizer, sampling_logits
-from rlvitals.integrations.trl.texts import plain_text, shown_text
 from tests.client.integrations import tiny
 from tests.client.integrations.conftest import MakeTrainer
 

@@ -12,12 +12,11 @@ from rlvitals.contract.command import Command, CommandKind
 from rlvitals.contract.report import EventKind, Phase
 from rlvitals.guard import Guard, outcome
 from rlvitals.integrations.loop.facts import Coefficient
-from rlvitals.integrations.trl import steering
-from rlvitals.integrations.trl.steering import LEAST_COEFFICIENT, Refused, Wheel
+from rlvitals.integrations.steering import LEAST_COEFFICIENT, Refused, scale_learning_rate
 from rlvitals.reporter import Reporter
 
 if TYPE_CHECKING:
-    from rlvitals.integrations.trl.ranks import Ranks
+    from rlvitals.integrations.ranks import Ranks
 
 KINDS = tuple(CommandKind)
 BEAT_S = 0.5
@@ -140,8 +139,7 @@ class Commands:
     def _scale_learning_rate(self, factor: float) -> tuple[float | None, float | None]:
         handler = self._handlers.get(CommandKind.SCALE_LR)
         if handler is None:
-            wheel = Wheel(trainer=None, optimizer=self._optimizer, scheduler=self._scheduler, flags=None)
-            return steering.apply(CommandKind.SCALE_LR, factor, wheel)
+            return scale_learning_rate(self._optimizer, self._scheduler, factor)
         before = _read(handler.get)
         _call(handler.act, factor)
         return before, _read(handler.get)

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from rlvitals.guard import Guard
 from rlvitals.integrations.loop.facts import NO_WEIGHTS, Facts
-from rlvitals.integrations.trl.measure import Piece, absent, of_loss
+from rlvitals.integrations.pieces import Piece, absent, of_loss
 from rlvitals.probes import gradients, kl, nonfinite, ratios
 from rlvitals.probes.advantages import measure_advantages
 from rlvitals.probes.arguments import ProbeArgumentError

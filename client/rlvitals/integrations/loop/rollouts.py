@@ -13,8 +13,8 @@ from rlvitals.contract.metrics import METRICS, Family
 from rlvitals.guard import Guard, attempt
 from rlvitals.integrations.loop.facts import GROUPED, NO_GROUPING, Facts
 from rlvitals.integrations.loop.measure import tensor
-from rlvitals.integrations.trl.completions import LONGEST, RESERVOIR, WORST_UTF8, Sample
-from rlvitals.integrations.trl.texts import TextReader, read_content, shown_text
+from rlvitals.integrations.samples import LONGEST, RESERVOIR, WORST_UTF8, Sample
+from rlvitals.integrations.texts import TextReader, read_content, shown_text
 from rlvitals.probes.advantages import measure_advantages
 from rlvitals.probes.arguments import ShapeError
 from rlvitals.probes.arrays import Flags, Floats, Whole, flags, floats, is_tensor, whole

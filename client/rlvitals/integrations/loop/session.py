@@ -16,11 +16,11 @@ from rlvitals.integrations.loop.facts import ABSENT, WEIGHTED, Coefficient, Fact
 from rlvitals.integrations.loop.measure import MicroBatch
 from rlvitals.integrations.loop.rollouts import NO_ADVANTAGES, Rollout, RolloutReader, grouped
 from rlvitals.integrations.loop.weights import WeightWatch
-from rlvitals.integrations.trl.measure import of_gradient
-from rlvitals.integrations.trl.numbering import numbered
-from rlvitals.integrations.trl.ranks import Ranks
-from rlvitals.integrations.trl.steps import Finished, Step
-from rlvitals.integrations.trl.telling import Teller
+from rlvitals.integrations.numbering import numbered
+from rlvitals.integrations.pieces import of_gradient
+from rlvitals.integrations.ranks import Ranks
+from rlvitals.integrations.steps import Finished, Step
+from rlvitals.integrations.telling import Teller
 from rlvitals.probes.groups import ADVANTAGE_IN_EQUAL
 from rlvitals.probes.length_history import LengthHistory
 from rlvitals.probes.memory import tally_memory

@@ -18,7 +18,7 @@ from rlvitals.start import init
 
 if TYPE_CHECKING:
     from rlvitals.integrations.loop.session import Session
-    from rlvitals.integrations.trl.ranks import Ranks
+    from rlvitals.integrations.ranks import Ranks
 
 TIMEOUT_S = 1800.0
 """How long ranks wait for each other in a collective of ours."""
@@ -137,7 +137,7 @@ def _meet() -> Ranks | None:
     """The group of all ranks; None where there is no torch. Collective."""
     with Guard("meeting the ranks"):
         try:
-            from rlvitals.integrations.trl.ranks import Ranks
+            from rlvitals.integrations.ranks import Ranks
         except ImportError:
             return None
         with Guard("making a group of the ranks"):

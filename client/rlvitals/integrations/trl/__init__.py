@@ -35,7 +35,7 @@ def attach(
     The other arguments are those of `rlvitals.init`. With several ranks only rank 0 reports; the others get a
     reporter that does nothing.
     """
-    # here and not above: a plain loop uses modules of this package without having transformers
+    # here and not above: for its facts alone nobody needs transformers
     from rlvitals.integrations.trl import hooks
     from rlvitals.integrations.trl.callback import VitalsCallback
     from rlvitals.integrations.trl.session import Session

@@ -13,10 +13,11 @@ from transformers import TrainerCallback
 from rlvitals.contract.command import Command, CommandKind
 from rlvitals.contract.report import EventKind, Phase
 from rlvitals.guard import Guard
+from rlvitals.integrations.ranks import Action, Ranks
+from rlvitals.integrations.steering import Refused
 from rlvitals.integrations.trl import facts, steering
-from rlvitals.integrations.trl.ranks import Action, Ranks
 from rlvitals.integrations.trl.session import Session
-from rlvitals.integrations.trl.steering import Refused, Wheel
+from rlvitals.integrations.trl.steering import Wheel
 
 KINDS = tuple(CommandKind)
 BEAT_S = 0.5

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from rlvitals.contract.metrics import METRICS, Family
 from rlvitals.guard import Guard
+from rlvitals.integrations.samples import LONGEST, RESERVOIR, WORST_UTF8, Sample
+from rlvitals.integrations.texts import TextReader, read_content, shown_text
 from rlvitals.integrations.trl import facts
 from rlvitals.integrations.trl.rewards import RewardReader
-from rlvitals.integrations.trl.texts import TextReader, shown_text
 from rlvitals.probes.arrays import Flags, Floats, Whole, flags
 from rlvitals.probes.length_history import LengthHistory
 from rlvitals.probes.lengths import tally_lengths
@@ -21,8 +21,6 @@ from rlvitals.probes.reduction import Reduction
 from rlvitals.probes.reward_range import RewardRange
 from rlvitals.probes.tally import Tally
 from rlvitals.probes.text import TextRows, pack
-
-RESERVOIR, WORST_UTF8, LONGEST = 2, 2, 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,20 +33,6 @@ class Generation:
     """(all ranks' completions, reward functions)"""
     first_sample: int
     """this rank's first row among all ranks'"""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sample:
-    """One completion to keep, as arguments of `Reporter.text`."""
-
-    sample: int
-    completion: str
-    prompt: str
-    token_ids: tuple[int, ...]
-    reward: float | None
-    truncated: bool
-    invalid_utf8: int | None
-    why: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,10 +146,6 @@ class Reader:
         )
 
 
-GENERATED = tuple(m.name for m in METRICS if m.family in (Family.TEXT, Family.LENGTH, Family.REWARD))
-"""What is told by a generation and not by the loss."""
-
-
 def reader_for(
     trainer: Any,
     *,
@@ -180,7 +160,7 @@ def reader_for(
     group_size = getattr(trainer, "num_generations", 1)
     names = getattr(trainer, "reward_func_names", ())
     return Reader(
-        text=TextReader.of(trainer, token_ranges),
+        text=_text_reader(trainer, token_ranges),
         rewards=RewardReader(
             names=names,
             weights=getattr(trainer, "reward_weights", None),
@@ -192,4 +172,16 @@ def reader_for(
         tokenizer=facts.tokenizer_of(trainer),
         blanks_cut=bool(getattr(trainer, "mask_truncated_completions", False)),
         keep=keep,
+    )
+
+
+def _text_reader(trainer: Any, ranges: Mapping[str, Any] | None) -> TextReader:
+    """Reads the tokenizer, which takes a good part of a second: once, when training begins."""
+    content, reason = read_content(facts.tokenizer_of(trainer), facts.embedding_rows(trainer), ranges)
+    return TextReader(
+        content=content,
+        stop_ids=facts.stop_ids(trainer),
+        group_size=getattr(trainer, "num_generations", 1),
+        ranks=trainer.accelerator.num_processes,
+        no_table=reason,
     )

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from rlvitals.integrations.pieces import Piece, absent, of_loss
 from rlvitals.integrations.trl import facts
 from rlvitals.probes import gradients, kl, nonfinite, ratios
 from rlvitals.probes.advantages import measure_advantages
@@ -20,7 +21,6 @@ from rlvitals.probes.reduction import Reduction
 from rlvitals.probes.tally import Tally
 
 _TENSORS = ("logprobs", "policy", "reference", "old", "rollout", "ratios", "padding")
-LOSS, GRADIENT = "policy.loss", "gradient.norm"
 NO_LOGPROBS = "the trainer showed no per-token log-probs for this loss"
 NO_REFERENCE_IN_LOSS = "this trainer's loss has no reference log-probs"
 NO_SAMPLER = "not measured: no vLLM, the trainer samples with its own model"
@@ -56,10 +56,6 @@ class MicroBatch:
     vocabulary: int | None
     entropy: Tensor | None = None
     advantages_told: bool = False
-
-
-Piece = tuple[str, Callable[[], Reduction]]
-"""What is measured, and the call that launches it: each may fail without the others."""
 
 
 def pieces(trainer: Any, batch: MicroBatch) -> Iterator[Piece]:
@@ -124,17 +120,6 @@ def weights(trainer: Any, inputs: Mapping[str, Any], mask: Tensor) -> Tensor:
     )
 
 
-def of_loss(loss: Tensor) -> Reduction:
-    """Sum of the micro-batch losses, as computed: the trainer's log replaces a NaN by 0 or by a mean."""
-    return Reduction(parts=(loss.detach().double().reshape(-1),), build=_loss)
-
-
-def of_gradient(norm: Any) -> Reduction:
-    """The global norm before clipping, as the clipping returned it."""
-    value = norm.detach() if isinstance(norm, Tensor) else torch.tensor(float(norm))
-    return Reduction(parts=(value.double().reshape(-1),), build=_gradient)
-
-
 def _census(logprobs: Mapping[str, Tensor | None], mask: Tensor, where: Mapping[str, Any]) -> Reduction:
     given = {name: value for name, value in logprobs.items() if value is not None}
     return nonfinite.measure_nonfinite(given, mask, **where)
@@ -186,12 +171,6 @@ def _counted(counts: Mapping[str, int], like: Tensor) -> Reduction:
     return Reduction(parts=(nothing,), build=lambda parts: Tally(counts=counts))
 
 
-def absent(names: tuple[str, ...], reason: str, like: Tensor) -> Reduction:
-    """Says that ``names`` could not be measured, in the form of the rest."""
-    nothing = torch.zeros(0, dtype=torch.float64, device=like.device)
-    return Reduction(parts=(nothing,), build=lambda parts: Tally.absent(names, reason))
-
-
 def _pull(trainer: Any, batch: MicroBatch, logp: Tensor, mask: Tensor, advantages: Tensor) -> Reduction:
     weight = weights(trainer, batch.inputs, mask)
     return gradients.measure_policy_pull(logp, batch.inputs.get("old_per_token_logps"), advantages, mask, weight)
@@ -239,12 +218,3 @@ def _ratios(trainer: Any, batch: MicroBatch, logp: Tensor, mask: Tensor, advanta
         eps_high=float(getattr(trainer, "epsilon_high", 0.2)),
         sample_offset=batch.sample_offset,
     )
-
-
-def _loss(parts: Sequence[Floats]) -> Tally:
-    losses = parts[0]
-    return Tally(sums={LOSS: float(losses.sum())}) + nonfinite.tally_nonfinite(loss=losses)
-
-
-def _gradient(parts: Sequence[Floats]) -> Tally:
-    return Tally(sums={GRADIENT: float(parts[0].sum())}) + gradients.tally_gradient_norm(parts[0])

@@ -6,18 +6,11 @@ equal, prompt included, get the number of the first of them: they are the same t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 from torch import Tensor
-
-from rlvitals.contract.report import Extreme
-from rlvitals.probes.arrays import Floats
-from rlvitals.probes.reduction import Reduction
-from rlvitals.probes.tally import Tally
 
 KEYS = ("prompt_ids", "completion_ids")
 _MULTIPLIER, _INCREMENT = 6364136223846793005, 1442695040888963407
@@ -40,32 +33,6 @@ class Numbering:
             return None
         same = wanted[:, None] == self._hashes[None, :]
         return torch.where(same.any(1), same.to(torch.uint8).argmax(1) + self._first, -1)
-
-
-def numbered(reduction: Reduction, rows: Tensor) -> Reduction:
-    """The same, whose extremes were found in rows 0, 1, … and are told by the numbers in ``rows``."""
-    return Reduction(
-        parts=(*reduction.parts, rows.double()), build=partial(_numbered, reduction.build, len(reduction.parts))
-    )
-
-
-def _numbered(build: Callable[[Sequence[Floats]], Tally], own: int, parts: Sequence[Floats]) -> Tally:
-    tally, numbers = build(parts[:own]), parts[own].astype(int).tolist()
-    return replace(
-        tally,
-        minima=_renamed(tally.minima, numbers),
-        maxima=_renamed(tally.maxima, numbers),
-        firsts=_renamed(tally.firsts, numbers),
-    )
-
-
-def _renamed(extremes: Mapping[str, Extreme], numbers: Sequence[int]) -> dict[str, Extreme]:
-    return {name: replace(extreme, sample=_number(extreme.sample, numbers)) for name, extreme in extremes.items()}
-
-
-def _number(row: int | None, numbers: Sequence[int]) -> int | None:
-    known = row is not None and row < len(numbers) and numbers[row] >= 0
-    return numbers[row] if known and row is not None else None
 
 
 def _hashes(batch: Mapping[str, Any]) -> Tensor | None:

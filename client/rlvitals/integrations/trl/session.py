@@ -11,16 +11,18 @@ from torch import Tensor
 
 from rlvitals.contract.report import EventKind, Phase
 from rlvitals.guard import Guard
+from rlvitals.integrations.numbering import numbered
+from rlvitals.integrations.pieces import of_gradient
+from rlvitals.integrations.ranks import Ranks
+from rlvitals.integrations.steps import Finished, Step
+from rlvitals.integrations.telling import Teller
 from rlvitals.integrations.trl import completions, facts, measure
 from rlvitals.integrations.trl.completions import Generation, Reader
 from rlvitals.integrations.trl.kl_gradient import measure_kl_gradient
 from rlvitals.integrations.trl.metrics_tail import Tail, is_users_own, mean
-from rlvitals.integrations.trl.numbering import Numbering, numbered
+from rlvitals.integrations.trl.numbering import Numbering
 from rlvitals.integrations.trl.optimizer import OptimizerWatch
-from rlvitals.integrations.trl.ranks import Ranks
 from rlvitals.integrations.trl.sampling_logits import SamplingLogits
-from rlvitals.integrations.trl.steps import Finished, Step
-from rlvitals.integrations.trl.telling import Teller
 from rlvitals.probes.phases import PhaseClock, StepPhase
 from rlvitals.probes.reduction import Pending, Reduction
 from rlvitals.probes.tally import Tally
@@ -105,7 +107,7 @@ class Session:
 
     def gradient_measured(self, result: Any, *_: Any, **__: Any) -> None:
         if result is not None and self.ranks.rank == 0:
-            self._step.add([measure.of_gradient(result)])
+            self._step.add([of_gradient(result)])
 
     def generation_begins(self) -> None:
         # Told by the heartbeat only: two journalled changes of phase a step would be noise.

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from rlvitals.guard import Guard
-from rlvitals.integrations.trl import measure
-from rlvitals.integrations.trl.completions import GENERATED, Sample
-from rlvitals.integrations.trl.ranks import Ranks
-from rlvitals.integrations.trl.steps import Finished
+from rlvitals.integrations.pieces import GRADIENT, LOSS
+from rlvitals.integrations.ranks import Ranks
+from rlvitals.integrations.samples import GENERATED, Sample
+from rlvitals.integrations.steps import Finished
 from rlvitals.probes.ledger import LEDGER
 from rlvitals.probes.measured import Measured
 from rlvitals.probes.reduction import Pending
@@ -99,15 +99,15 @@ class Teller:
         values = {**finished.values, **found.values}
         missing = {
             **dict.fromkeys(GENERATED, REUSED),
-            measure.GRADIENT: NO_NORM,
+            GRADIENT: NO_NORM,
             **self.absent.missing,
             **found.missing,
             **self.withheld,
         }
-        if measure.LOSS in tally.sums:
-            values[measure.LOSS] = tally.sums[measure.LOSS] / self.ranks.size
-        if measure.GRADIENT in tally.sums:
-            values[measure.GRADIENT] = tally.sums[measure.GRADIENT]
+        if LOSS in tally.sums:
+            values[LOSS] = tally.sums[LOSS] / self.ranks.size
+        if GRADIENT in tally.sums:
+            values[GRADIENT] = tally.sums[GRADIENT]
         values = {name: value for name, value in values.items() if name not in self.withheld}
         named = Measured(values=values, extremes=found.extremes, histograms=found.histograms)
         if self.table is not None:

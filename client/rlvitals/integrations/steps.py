@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from rlvitals.integrations.trl.completions import Sample
+from rlvitals.integrations.samples import Sample
 from rlvitals.probes.reduction import Pending, Reduction
 from rlvitals.probes.tally import Tally
 

@@ -10,7 +10,6 @@ from typing import Any
 from rlvitals import notices
 from rlvitals.contract.metrics import METRICS, Family
 from rlvitals.guard import Guard
-from rlvitals.integrations.trl import facts
 from rlvitals.probes.arguments import VocabularyError
 from rlvitals.probes.arrays import Whole
 from rlvitals.probes.content import ContentTable, tally_content
@@ -38,21 +37,6 @@ class TextReader:
     ranks: int = 1
     no_table: str = ""
     baseline: ScriptBaseline = field(default_factory=ScriptBaseline)
-
-    @classmethod
-    def of(cls, trainer: Any, ranges: Mapping[str, Any] | None = None) -> TextReader:
-        """Reads the tokenizer into a table, which takes a good part of a second: once, when training begins.
-
-        ``ranges`` are the settings of `TokenRanges`; what they hold is told.
-        """
-        content, reason = read_content(facts.tokenizer_of(trainer), facts.embedding_rows(trainer), ranges)
-        return cls(
-            content=content,
-            stop_ids=facts.stop_ids(trainer),
-            group_size=getattr(trainer, "num_generations", 1),
-            ranks=trainer.accelerator.num_processes,
-            no_table=reason,
-        )
 
     @property
     def table(self) -> TokenTable | None:
@@ -89,7 +73,10 @@ class TextReader:
 def read_content(
     tokenizer: Any, rows: int | None, ranges: Mapping[str, Any] | None = None
 ) -> tuple[ContentTable | None, str]:
-    """The tokenizer's table, or None and why it cannot be read; ``ranges`` as in `TextReader.of`."""
+    """The tokenizer's table, or None and why it cannot be read; takes a good part of a second.
+
+    ``ranges`` are the settings of `TokenRanges`; what they hold is told.
+    """
     known = TokenRanges()
     with Guard("reading token_ranges"):
         known = TokenRanges.of(ranges or {})
