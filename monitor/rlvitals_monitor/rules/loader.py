@@ -64,7 +64,7 @@ def load_rules(paths: Iterable[Path] = ()) -> tuple[Rule, ...]:
             rules = {key: rule for key, rule in rules.items() if rule.alert != name}
         rules.update({rule.key: rule for rule in file.rules})
     found = tuple(sorted(rules.values(), key=lambda rule: (rule.group, rule.alert, -rule.severity.rank)))
-    _check_names(found)
+    _check_names(found, {rule.alert for file in files for rule in file.rules})
     return found
 
 
@@ -141,8 +141,8 @@ def _read(path: Path) -> str:
         raise RuleFileError([f"{path}:1: expected a readable UTF-8 file: {error}"]) from None
 
 
-def _check_names(rules: Collection[Rule]) -> None:
-    alerts = {rule.alert for rule in rules}
+def _check_names(rules: Collection[Rule], alerts: Collection[str]) -> None:
+    """``alerts`` are those that any file defines: one that is off is still known."""
     problems = [
         f"{rule.where}: expected the name of an alert in unless or inhibited_by, got {name!r}"
         for rule in rules

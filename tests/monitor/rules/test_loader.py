@@ -100,6 +100,13 @@ def test_a_user_s_rule_takes_the_place_of_the_shipped_one_and_off_takes_rules_aw
     assert not [key for key in rules if key.startswith(("truncation/", "entropy_at_start/"))]
 
 
+@pytest.mark.parametrize("alert", sorted({rule.alert for rule in load_rules()}))
+def test_each_shipped_alert_can_be_taken_away_whoever_waits_for_it(tmp_path: Path, alert: str) -> None:
+    own = tmp_path / "own.yaml"
+    own.write_text(f"off: [{alert}]\n", encoding="utf-8")
+    assert alert not in {rule.alert for rule in load_rules([own])}
+
+
 def test_an_action_may_only_name_alerts_that_exist(tmp_path: Path) -> None:
     own = tmp_path / "own.yaml"
     own.write_text(GOOD.replace("for: 5 steps", "action: {command: pause, unless: [no_such]}"), encoding="utf-8")
