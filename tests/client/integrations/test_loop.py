@@ -387,3 +387,41 @@ def test_arrays_lists_and_low_precision_are_as_good_as_tensors(dtype: torch.dtyp
         "policy.loss_tokens",
     ):
         assert told[0][name] == pytest.approx(told[1][name]) == pytest.approx(told[2][name])
+
+
+class Broken:
+    """Whatever is asked of it raises."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise RuntimeError(name)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"model": Broken()},
+        {"optimizer": Broken()},
+        {"tokenizer": Broken()},
+        {"config": Broken()},
+        {"stop_ids": 5},
+        {"kl_coef": lambda: 1 / 0},
+        {"group_size": 0},
+        {"kl_estimator": "k9"},
+        {"loss_type": "mine"},
+        {"epsilon": "wide"},
+        {"accumulation": None},
+        {"reward_weights": 5},
+        {"spool": 5},
+    ],
+    ids=lambda wrong: next(iter(wrong)),
+)
+def test_no_argument_of_run_can_break_the_loop(monkeypatch: pytest.MonkeyPatch, wrong: dict[str, Any]) -> None:
+    monkeypatch.setenv("RLVITALS_RAISE", "0")
+    with rlvitals.run(**{"project": "p", "kl_coef": 0.1, **wrong}) as vitals:
+        vitals.rollout([[1, 2], [3]], rewards=[1.0, 2.0])
+        zeros = torch.zeros(2, 2)
+        vitals.loss(torch.tensor(1.0), logp=zeros, ref=zeros, old=zeros, advantages=torch.ones(2))
+        vitals.gradients()
+        vitals.gradient(torch.tensor(1.0))
+        vitals.step(1)
+    assert not vitals.should_stop

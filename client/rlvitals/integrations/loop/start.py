@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rlvitals import notices
 from rlvitals.config import clean
 from rlvitals.contract.command import CommandKind
-from rlvitals.guard import Guard
+from rlvitals.guard import Guard, attempt
 from rlvitals.integrations.loop.commands import Commands
 from rlvitals.integrations.loop.facts import Coefficient, Facts, Number
 from rlvitals.integrations.loop.vitals import Vitals
@@ -104,7 +104,7 @@ def run(
     coefficient = Coefficient(kl_coef)
     commands = Commands(reporter, ranks=ranks, coefficient=coefficient, optimizer=optimizer, scheduler=scheduler)
     vitals = Vitals(reporter, commands, _session(facts, reporter, ranks, coefficient))
-    reporter.describe(model=_model_name(model)[:256])
+    reporter.describe(model=(attempt(_model_name, model) or "")[:256])
     return vitals
 
 
