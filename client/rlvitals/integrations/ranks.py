@@ -82,6 +82,12 @@ class Ranks:
             self._part()
         return bool(word[0]) and not watch.failed
 
+    def leave(self) -> None:
+        """Lets go of the group when training has ended: kept beyond the training's own goodbye it would be torn
+        down with the interpreter, in an order that its threads do not always survive.
+        """
+        self._part()
+
     def _part(self) -> None:
         self._group, self.size = None, 1
 

@@ -200,6 +200,7 @@ class Session:
 
     def train_ends(self) -> None:
         self._teller.settle()
+        self.ranks.leave()
         self._logits.remove()
         self.reporter.phase(Phase.FINISHED)
 
