@@ -84,9 +84,13 @@ class Ranks:
 
     def leave(self) -> None:
         """Lets go of the group when training has ended: kept beyond the training's own goodbye it would be torn
-        down with the interpreter, in an order that its threads do not always survive.
+        down with the interpreter, in an order that its threads do not always survive. Waits for nobody.
         """
+        group = self._group
         self._part()
+        if group is not None and dist.is_initialized():
+            with Guard("leaving the ranks"):
+                dist.destroy_process_group(group)
 
     def _part(self) -> None:
         self._group, self.size = None, 1

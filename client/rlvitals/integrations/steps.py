@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rlvitals.integrations.samples import Sample
-from rlvitals.probes.reduction import Pending, Reduction
+from rlvitals.probes.reduction import Pending, Reduction, on_host
 from rlvitals.probes.tally import Tally
 
 
@@ -26,10 +26,10 @@ class Step:
     def add(self, found: Sequence[Reduction]) -> None:
         """On a CPU the sums are taken on the spot; on a device they stay there until the step ends."""
         for reduction in found:
-            if reduction.parts[0].is_cuda:
-                self.on_device.append(reduction)
-            else:
+            if on_host(reduction.parts[0]):
                 self.tally += reduction.tally()
+            else:
+                self.on_device.append(reduction)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

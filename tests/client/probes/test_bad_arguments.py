@@ -327,7 +327,7 @@ class NoVocabulary:
         return " ".join(map(str, ids))
 
 
-@pytest.mark.parametrize("tokenizer", [NoVocabulary(), None, "Qwen/Qwen2.5-0.5B"], ids=repr)
+@pytest.mark.parametrize("tokenizer", [NoVocabulary(), None, "Qwen/Qwen2.5-0.5B"], ids=["object", "None", "name"])
 def test_a_tokenizer_without_a_vocabulary_is_named(tokenizer: Any) -> None:
     with pytest.raises(VocabularyError, match=r"^tokenizer: expected "):
         TokenTable.from_tokenizer(tokenizer)

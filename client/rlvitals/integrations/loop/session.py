@@ -145,6 +145,7 @@ class Session:
         self._weights.remove()
         if settle:
             self._teller.settle()
+        self.ranks.leave()
 
     # -- inside ------------------------------------------------------------------------------------
 
