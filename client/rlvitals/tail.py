@@ -17,6 +17,7 @@ from typing import BinaryIO, TextIO
 from rlvitals.formats import json_rows, tfevents
 from rlvitals.formats.console import Console
 from rlvitals.formats.log import LINE_MAX, Format, Log, sniff
+from rlvitals.formats.recode import recoded
 from rlvitals.formats.row import BadLine, Reader, Row
 from rlvitals.formats.steps import LoggedStep, StepMerger
 from rlvitals.reporter import Reporter
@@ -35,6 +36,7 @@ class Growing:
         self.path = path
         self._format: Format | None = None
         self._file: BinaryIO | None = None
+        self._text: BinaryIO | None = None
         self._inode = self._line = self._seen = 0
         self._rest = b""
         self._reader: Reader = Console()
@@ -50,7 +52,9 @@ class Growing:
             self._format = sniff(self.path)
             self._reader = json_rows.JsonLines() if self._format is Format.JSON_LINES else Console()
         if self._format in (Format.CONSOLE, Format.JSON_LINES):
-            yield from self._by_line(self._opened(found))
+            file = self._opened(found)
+            self._text = self._text or recoded(file)
+            yield from self._by_line(self._text)
         elif self._format is Format.TFEVENTS:
             yield from tfevents.rows(self._opened(found))
         else:
@@ -64,7 +68,7 @@ class Growing:
     def close(self) -> None:
         if self._file is not None:
             self._file.close()
-        self._file, self._format, self._rest, self._line, self._seen = None, None, b"", 0, 0
+        self._file, self._text, self._format, self._rest, self._line, self._seen = None, None, None, b"", 0, 0
 
     def _opened(self, found: os.stat_result) -> BinaryIO:
         if self._file is None:

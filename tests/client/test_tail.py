@@ -125,3 +125,16 @@ def test_the_command_reads_a_log_once_and_says_what_it_held(
     assert "mine" in said
     assert [step.step for step in steps(tmp_path / "spool")] == [1, 11]
     assert main([str(tmp_path / "absent")]) == 2
+
+
+def test_a_growing_log_in_utf_16_is_read(reporter: Reporter, tmp_path: Path) -> None:
+    log = tmp_path / "run.log"
+    first, rest = "step:1 - actor/grad_norm:0.5\r\nstep:2 - act".encode("utf-16"), "or/grad_norm:1.5\r\n"
+    log.write_bytes(first[:-1])  # in the middle of a character
+    tail = Tail([log], reporter)
+    tail.poll()
+    with log.open("ab") as file:
+        file.write(first[-1:] + rest.encode("utf-16-le"))
+    tail.poll()
+    tail.finish()
+    assert [step.values["gradient.norm"] for step in steps(reporter.settings.spool)] == [0.5, 1.5]

@@ -2,7 +2,7 @@
 
 It knows verl's ``step:7 - …`` lines, printed dictionaries (TRL, ms-swift, LLaMA-Factory, open-r1, unsloth; with
 ``step 7:``, ``rollout 7:`` or ``Global step 7:`` before them: slime, OpenRLHF), Megatron's iteration lines, tables
-of notebooks, and ``name: value`` lines. Everything between them is passed over.
+of notebooks, sections under a heading, and ``name: value`` lines. Everything between them is passed over.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from rlvitals.formats import braces, pairs
+from rlvitals.formats import braces, pairs, sections
 from rlvitals.formats.line import LENGTH_MAX, fragments, worker
-from rlvitals.formats.numbers import number, whole
+from rlvitals.formats.numbers import number, step_of, whole
 from rlvitals.formats.row import BadLine, Found, Row, RowKind
 from rlvitals.formats.table import Table
 
@@ -23,7 +23,10 @@ _BEFORE = re.compile(
     r"[ _](?P<id>\d+)\s*(?:/\s*\d+)?\s*:\s*$",
     re.IGNORECASE,
 )
-_LONE = re.compile(r"\s*(?:wandb:\s+)?(?P<name>[A-Za-z][\w./@%()\[\] -]{0,80}?)\s*(?::|=)\s*(?P<value>\S+)\s*$")
+_LONE = re.compile(
+    r"\s*(?:wandb:\s+|[•·*▪►-]\s+)?"
+    r"(?P<name>[A-Za-z][\w./@%()\[\] -]{0,80}?)\s*(?::|=)\s*(?P<value>\S+)\s*$"
+)
 _KINDS = {"rollout": RowKind.ROLLOUT, "perf": RowKind.PERF, "eval": RowKind.EVAL, "passrate": RowKind.EVAL}
 _STEP_NAMES = ("step", "global_step", "train/step", "train/global_step", "training/global_step", "rollout/step")
 
@@ -45,6 +48,7 @@ class _Worker:
     braces: _Open | None = None
     lone: dict[str, float] = field(default_factory=dict)
     lone_line: int = 0
+    heading: int | None = None
 
 
 class Console:
@@ -58,7 +62,7 @@ class Console:
         if len(text) > LENGTH_MAX:
             yield BadLine.of(line, f"a line of at most {LENGTH_MAX} characters was expected", text)
             return
-        for fragment in fragments(text):
+        for fragment in fragments(text.lstrip("\ufeff") if line == 1 else text):
             who, rest = worker(fragment)
             yield from self._read(line, who, rest)
 
@@ -98,7 +102,11 @@ class Console:
         megatron = pairs.MEGATRON.search(text) if "iteration" in text else None
         if megatron is not None:
             values, missing, _ = pairs.megatron(text[megatron.end() :])
-            yield Row(line=line, step=int(megatron[1]), values=values, missing=missing, source=who)
+            yield Row(line=line, step=step_of(megatron[1]), values=values, missing=missing, source=who)
+            return
+        piped = sections.piped(text) if "|" in text else None
+        if piped is not None:
+            yield Row(line=line, step=step_of(piped[0]), values=piped[1], source=who)
             return
         row = self._table.read(line, who, text)
         if row is not None:
@@ -137,7 +145,7 @@ def _finish_verl(who: str, state: _Worker) -> Iterator[Row | BadLine]:
     if values or missing:
         yield Row(
             line=record.line,
-            step=int(head[1]),
+            step=step_of(head[1]),
             values=values,
             missing=missing,
             source=who,
@@ -198,7 +206,7 @@ def _braces(line: int, who: str, text: str, start: int, end: int) -> Iterator[Ro
     if head is None and not _is_record(values):
         return
     kind = _KINDS.get(head["kind"].lower(), RowKind.TRAIN) if head is not None else RowKind.TRAIN
-    step = int(head["id"]) if head is not None else _own_step(values)
+    step = step_of(head["id"]) if head is not None else _own_step(values)
     yield Row(line=line, step=step, values=values, missing=missing, source=who, kind=_kind_of_names(values, kind))
 
 
@@ -207,7 +215,7 @@ _METRICS = re.compile(r"loss|reward|kl|grad_norm|entropy|learning_rate|(?:^|/)lr
 
 def _is_record(values: dict[str, float]) -> bool:
     """A printed configuration is a dictionary of numbers too, but it has no loss and no reward."""
-    return sum(1 for name in values if _METRICS.search(name)) >= 2 or "loss" in values
+    return sum(1 for name in values if _METRICS.search(name.lower())) >= 2 or "loss" in values
 
 
 def _looks_logged(text: str) -> bool:
@@ -236,21 +244,29 @@ def _told(values: dict[str, float]) -> list[str]:
 
 def _lone(line: int, who: str, state: _Worker, text: str) -> Iterator[Row | BadLine]:
     """``name: value`` alone on a line; a name that comes again, or "step", begins the next record."""
-    found = _LONE.match(text) if ":" in text or "=" in text else None
-    value = number(found["value"]) if found is not None else None
-    if found is None or value is None:
-        if not text.strip() or found is None:
-            yield from _finish_lone(who, state)
-        return
-    name = found["name"].strip()
-    if name in state.lone or (name.lower() in _STEP_NAMES and state.lone):
+    heading = sections.heading(text)
+    if heading is not None:
         yield from _finish_lone(who, state)
-    if not state.lone:
-        state.lone_line = line
-    state.lone[name] = value
+        state.heading = step_of(heading)
+        return
+    boxed = sections.boxed(text)
+    found = _LONE.match(text) if not boxed and (":" in text or "=" in text) else None
+    value = number(found["value"]) if found is not None else None
+    if found is not None and value is not None:
+        boxed = {found["name"].strip(): value}
+    elif found is None and not boxed and state.heading is None:
+        yield from _finish_lone(who, state)
+    for name, value in boxed.items():
+        if name in state.lone or (name.lower() in _STEP_NAMES and state.lone):
+            yield from _finish_lone(who, state)
+        if not state.lone:
+            state.lone_line = line
+        if len(state.lone) < sections.NAMES_MAX:
+            state.lone[name] = value
 
 
 def _finish_lone(who: str, state: _Worker) -> Iterator[Row]:
     values, state.lone = state.lone, {}
-    if any(_METRICS.search(name) or "/" in name for name in values):
-        yield Row(line=state.lone_line, step=_own_step(values), values=values, source=who)
+    if any(_METRICS.search(name.lower()) or "/" in name for name in values):
+        step = _own_step(values)
+        yield Row(line=state.lone_line, step=state.heading if step is None else step, values=values, source=who)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import itertools
 from collections.abc import Iterable, Iterator
 
 from rlvitals.formats.json_rows import STEP_NAMES, kind_of
@@ -14,9 +15,15 @@ FIELD_MAX = 1 << 17
 
 
 def rows(lines: Iterable[str]) -> Iterator[Row | BadLine]:
-    """Reads a CSV with a header line. Raises ValueError where there is no header."""
+    """Reads a CSV with a header line, by commas or by semicolons (where a comma may be the decimal mark).
+
+    Raises ValueError where there is no header.
+    """
     csv.field_size_limit(FIELD_MAX)
-    table = csv.reader(lines)
+    source = iter(lines)
+    first = next(source, "")
+    semicolons = ";" in first and "," not in first
+    table = csv.reader(itertools.chain([first], source), delimiter=";" if semicolons else ",")
     header = [name.strip().lstrip("\ufeff") for name in next(table, [])]
     if len(header) < 2:
         raise ValueError("a header line with two or more columns was expected")
@@ -38,6 +45,8 @@ def rows(lines: Iterable[str]) -> Iterator[Row | BadLine]:
             reason = f"{len(header)} columns were expected, got {len(cells)}"
             yield BadLine.of(table.line_num, reason, ",".join(cells))
             continue
+        if semicolons:
+            cells = [_with_point(cell) for cell in cells]
         step = whole(number(cells[step_at])) if step_at is not None else None
         if name_at is not None and value_at is not None:
             named = [(cells[name_at].strip(), cells[value_at])]
@@ -46,6 +55,10 @@ def rows(lines: Iterable[str]) -> Iterator[Row | BadLine]:
                 (name, cell) for at, (name, cell) in enumerate(zip(header, cells, strict=True)) if at != step_at
             ]
         yield from _row(table.line_num, step, named)
+
+
+def _with_point(cell: str) -> str:
+    return cell.replace(",", ".") if cell.count(",") == 1 and "." not in cell else cell
 
 
 def _row(line: int, step: int | None, named: list[tuple[str, str]]) -> Iterator[Row]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 _ESCAPES = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
 _WORKER = re.compile(r"\((?P<who>[^\s()]+(?: pid=\d+)?(?:, ip=[^)]+)?)\)\s?")
-_REPEATED = re.compile(r"\s*\[repeated \d+x across[^\]]*\]\s*$")
+_REPEATED = re.compile(r"\[repeated \d+x across[^\]]*\]")
 LENGTH_MAX = 1 << 20
 
 
@@ -27,4 +27,8 @@ def worker(text: str) -> tuple[str, str]:
     found = _WORKER.match(head)
     if found is None or "pid=" not in found["who"]:
         return "", text
-    return found["who"], _REPEATED.sub("", head[found.end() :])
+    said = head[found.end() :]
+    at = said.rfind("[repeated ")
+    if at >= 0 and _REPEATED.fullmatch(said[at:].rstrip()) is not None:
+        said = said[:at].rstrip()
+    return found["who"], said

@@ -15,6 +15,7 @@ from typing import BinaryIO, cast
 
 from rlvitals.formats import csv_rows, json_rows, sqlite_rows, tfevents, wandb_offline
 from rlvitals.formats.console import Console
+from rlvitals.formats.recode import recoded
 from rlvitals.formats.row import BadLine, Reader, Row
 
 SNIFFED = 1 << 16
@@ -115,9 +116,21 @@ def _text_format(head: str) -> Format:
             Format.JSON if any(isinstance(record.get(n), list) for n in json_rows.HISTORIES) else Format.JSON_LINES
         )
     if _DOCUMENT.match(head):
-        return Format.JSON
-    header, below = (line.count(",") for line in (*begun, "")[:2])
-    return Format.CSV if header and below == header and _HEADER.fullmatch(first) else Format.CONSOLE
+        return Format.CONSOLE if _is_series(head) else Format.JSON
+    below = (*begun, "")[1]
+    counts = [(first.count(mark), below.count(mark)) for mark in ",;"]
+    separated = any(header and header == row for header, row in counts)
+    return Format.CSV if separated and _HEADER.fullmatch(first) else Format.CONSOLE
+
+
+def _is_series(head: str) -> bool:
+    """Whether one printed object follows another: many documents, and not one."""
+    text = head.lstrip()
+    try:
+        _, end = json.JSONDecoder().raw_decode(text)
+    except (ValueError, RecursionError):
+        return False
+    return text[end:].lstrip().startswith("{")
 
 
 def _object(text: str) -> dict[str, object] | None:
@@ -136,9 +149,9 @@ def _opened(path: Path) -> BinaryIO:
     file = path.open("rb")
     if file.read(2) == b"\x1f\x8b":
         file.close()
-        return cast("BinaryIO", io.BufferedReader(gzip.GzipFile(path)))
+        return recoded(cast("BinaryIO", io.BufferedReader(gzip.GzipFile(path))))
     file.seek(0)
-    return file
+    return recoded(file)
 
 
 def _whole(file: BinaryIO) -> str:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import re
 
 _PLAIN = r"[-+]?(?:\d[\d_]*\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|nan|inf(?:inity)?)"
 _WRAPPED = re.compile(rf"(?:(?:np|numpy|torch)\.\w+|tensor)\(\s*({_PLAIN})\s*(?:,[^()]*)?\)", re.IGNORECASE)
-_THOUSANDS = re.compile(r"[-+]?\d{1,3}(?:,\d{3})+(?:\.\d+)?")
+_THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?")
 _WORDS = {"true": 1.0, "false": 0.0}
 NOTHING = frozenset({"none", "null", "n/a", "-", ""})
 
@@ -26,6 +25,15 @@ def number(text: str) -> float | None:
     return _WORDS.get(stripped.lower())
 
 
+STEP_MAX = 10**9
+"""No run has more steps; what says so is a time stamp or damaged."""
+
+
 def whole(value: float | None) -> int | None:
     """A step number, or None where it is none."""
-    return int(value) if value is not None and math.isfinite(value) and value >= 0 else None
+    return int(value) if value is not None and 0 <= value <= STEP_MAX else None
+
+
+def step_of(digits: str | int) -> int | None:
+    """The step that digits in a line spell, or None beyond all steps."""
+    return whole(float(str(digits)[:20]))

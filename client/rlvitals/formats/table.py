@@ -9,7 +9,7 @@ from rlvitals.formats.row import Row
 
 _SPLITS = {"|": re.compile(r"\s*\|\s*"), "\t": re.compile(r"\t")}
 _RULE = re.compile(r"[\s|:+=-]+")
-_FIRST = re.compile(r"\s*\|?\s*(?:global_)?steps?\s*[|\t]", re.IGNORECASE)
+_FIRST = re.compile(r"\|?\s*(?:global_)?steps?\s*[|\t]", re.IGNORECASE)
 COLUMNS_MAX = 1000
 
 
@@ -24,7 +24,7 @@ class Table:
         """Takes ``text`` as a header if its first column is the step, or as the rule below one."""
         if self._columns and _RULE.fullmatch(text):
             return True
-        if not _FIRST.match(text):
+        if not _FIRST.match(text.lstrip()):
             self._columns = []
             return False
         for mark in _SPLITS:

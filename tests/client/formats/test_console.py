@@ -152,3 +152,50 @@ def test_endless_lines_are_told_and_passed_over() -> None:
     (bad,) = read("{'loss': " + "1" * (1 << 20))
     assert isinstance(bad, BadLine)
     assert len(bad.text) <= 120
+
+
+BOX = "╭───┬───╮\n│ reward/avg │ 5.0e-01 │ entropy/avg │ 1.5 │\n│ grad_norm │ nan │ │ │\n╰───┴───╯"
+SECTIONS = {
+    "bars": ("10:00:01 SUCCESS Step 7 | Time: 5.1s | Loss: -0.25 | MFU: 40% | Peak Mem.: 5/23 GiB (1%)", 7),
+    "bars, tight": ("Step 7 | Loss:-0.25 Time:5.1 MFU:0.4", 7),
+    "a bulleted section": (
+        "===== Step 7/90 =====\nGenerating …\n\nResults:\n  • Loss: -0.25\n\nSpeed:\n  - Time: 5.1\n  - MFU: 0.4",
+        7,
+    ),
+    "a learning iteration": ("   Learning iteration 7/90   \n\n  Loss: -0.25\n  Time: 5.1\n-----\n  MFU: 0.4", 7),
+}
+
+
+@pytest.mark.parametrize("case", SECTIONS)
+def test_a_heading_says_the_step_of_the_numbers_below_it(case: str) -> None:
+    text, step = SECTIONS[case]
+    assert [(row.step, dict(row.values)) for row in rows(text)] == [
+        (step, {"Loss": -0.25, "Time": 5.1, "MFU": 0.4})
+    ]
+
+
+def test_each_heading_begins_a_record_of_its_own() -> None:
+    found = rows("Step 1/9\n- loss: 1\n- reward: 2\nStep 2/9\n- loss: nan\n- reward: inf\n")
+    assert [(row.step, row.line) for row in found] == [(1, 2), (2, 5)]
+    assert math.isnan(found[1].values["loss"])
+    assert found[1].values["reward"] == math.inf
+
+
+def test_a_box_of_names_and_numbers_is_a_record() -> None:
+    row = only(f"Epoch 1/3 Step 3/9 Train step 3/27 done.\n{BOX}\n")
+    assert (row.step, sorted(row.values)) == (3, ["entropy/avg", "grad_norm", "reward/avg"])
+    assert math.isnan(row.values["grad_norm"])
+    assert rows("| one | two |\n| 1 | 2 |\n") == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [f"step:{'9' * 5000} - a/b:1", f"iteration {'9' * 5000}/ 1 | a: 1 |", f"step {'9' * 5000}: {{'loss': 1.0}}"],
+)
+def test_a_number_that_is_no_step_is_no_step_and_no_error(text: str) -> None:
+    assert [row.step for row in rows(text)] == [None]
+
+
+@pytest.mark.parametrize("text", [" " * 50_000 + "x", "(w pid=1) " + " " * 50_000 + "x"])
+def test_endless_spaces_cost_no_time(text: str) -> None:
+    assert rows(text) == []

@@ -189,3 +189,36 @@ def test_junk_is_no_error_of_ours(tmp_path: Path, junk: bytes) -> None:
     with contextlib.suppress(ValueError):
         rows, _ = read(path)
         assert rows == []
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-8-sig"])
+def test_a_log_of_powershell_is_read_as_any_other(tmp_path: Path, encoding: str, packed: bool) -> None:
+    text = "step:1 - a/b:0.5 - näme/c:1\r\nstep:2 - a/b:nan\r\n" * 1000
+    data = text.encode(encoding)
+    path = write(tmp_path / "log", gzip.compress(data) if packed else data)
+    found, bad = read(path)
+    assert not bad
+    assert len(found) == 2000
+    assert found[0].values == {"a/b": 0.5, "näme/c": 1.0}
+
+
+def test_objects_that_follow_one_another_are_many_records(tmp_path: Path) -> None:
+    one = json.dumps({"loss": 0.5, "reward": 1.0}, indent=2)
+    path = write(tmp_path / "log", f"{one}\n{one}\n")
+    assert sniff(path) is Format.CONSOLE
+    assert len(read(path)[0]) == 2
+
+
+def test_a_csv_by_semicolons_may_have_decimal_commas(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.csv", "step;loss;reward\n1;0,512;1.5\n2;nan;-3\n")
+    assert sniff(path) is Format.CSV
+    first, second = read(path)[0]
+    assert (first.step, first.values) == (1, {"loss": 0.512, "reward": 1.5})
+    assert math.isnan(second.values["loss"])
+
+
+def test_numbers_beyond_all_steps_are_none(tmp_path: Path) -> None:
+    steps = [1, 2.0, 1e300, -1, 2**63, "3"]
+    path = write(tmp_path / "a.jsonl", "".join(json.dumps({"step": s, "loss": 1.0}) + "\n" for s in steps))
+    assert [row.step for row in read(path)[0]] == [1, 2, None, None, None, 3]
