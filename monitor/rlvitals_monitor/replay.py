@@ -177,7 +177,8 @@ def _spark(point: float, low: float, high: float) -> str:
 
 
 def main(argv: Sequence[str]) -> int:
-    """0: replayed; 1: something critical would have rung; 2: the log or the rules could not be read."""
+    """0: replayed; 1: something critical would have rung; 2: the log or the rules could not be read, or the log
+    holds no step."""
     told = _parser().parse_args(argv)
     try:
         rules = load_rules(told.rules) if told.rules else RuleSettings().load()
@@ -190,6 +191,10 @@ def main(argv: Sequence[str]) -> int:
         sys.stdout.write(json.dumps(found.to_dict(), ensure_ascii=False, indent=2) + "\n")
     else:
         sys.stdout.write(timeline(found))
+    if not past.count:
+        read = f"{told.log} (read as {past.format.value})"
+        sys.stderr.write(f"rlvitals replay: no training step was found in {read}\n")
+        return 2
     return int(any(e.severity.value == "critical" for e in found.episodes))
 
 
@@ -201,7 +206,7 @@ def timeline(found: Replay) -> str:
     if found.episodes:
         out.append("\nWhen what would have rung:")
         out += [f"  {_episode(e, past)}" for e in found.episodes]
-    else:
+    elif past.count:
         out.append("\nNothing would have rung.")
     out += [f"  {curve}  {name}" for name, curve in found.curves.items()]
     if found.dormant:

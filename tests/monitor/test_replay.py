@@ -75,3 +75,12 @@ def test_a_sparkline_shows_what_is_not_finite() -> None:
     assert sparkline([2.0, 2.0]) == "▁▁"
     assert sparkline([-1.7e308, 1.7e308]) == "▁█"
     assert sparkline([]) == ""
+
+
+def test_a_log_without_a_step_is_no_healthy_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = tmp_path / "run.log"
+    log.write_text("loading model\nall is well\n")
+    assert main([str(log)]) == 2
+    told = capsys.readouterr()
+    assert "no training step was found" in told.err
+    assert "Nothing would have rung" not in told.out
