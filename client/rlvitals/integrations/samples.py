@@ -8,7 +8,10 @@ from rlvitals.contract.metrics import METRICS, Family
 
 RESERVOIR, WORST_UTF8, LONGEST = 2, 2, 1
 """How many of each kind are kept."""
-GENERATED = tuple(m.name for m in METRICS if m.family in (Family.TEXT, Family.LENGTH, Family.REWARD))
+GENERATED = (
+    *(m.name for m in METRICS if m.family in (Family.TEXT, Family.LENGTH, Family.REWARD)),
+    "numerics.nonfinite_rewards",
+)
 """What is told by a generation and not by the loss."""
 
 

@@ -13,13 +13,17 @@ from rlvitals.probes.tally import Tally
 
 @dataclass(slots=True)
 class Step:
-    """What one optimizer step has shown so far. ``on_device`` waits for its one copy to the host."""
+    """What one optimizer step has shown so far. ``on_device`` waits for its one copy to the host.
+
+    ``entropy_shown`` where the entropy of each token was seen: what the trainer logs of it is not asked then.
+    """
 
     tally: Tally = field(default_factory=Tally.zero)
     on_device: list[Reduction] = field(default_factory=list)
     samples: list[Sample] = field(default_factory=list)
     micro_batches: int = 0
     generated: bool = False
+    entropy_shown: bool = False
     learning_rate: float | None = None
     began_s: float = field(default_factory=time.perf_counter)
 

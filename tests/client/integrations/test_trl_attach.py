@@ -98,7 +98,8 @@ def test_ratios_are_measured_where_the_trainer_keeps_old_log_probs(make: MakeTra
     assert first.values["ratio.max"] == pytest.approx(1.0, abs=1e-5)
     assert second.values["ratio.max"] > 1.001
     assert second.extremes["ratio.max"].token_id is not None
-    assert second.missing["reward.mean"] == telling.REUSED
+    assert second.missing["reward.mean"] == second.missing["numerics.nonfinite_rewards"] == telling.REUSED
+    assert set(BY_NAME) - set(second.values) - set(second.missing) == set()
     assert "reward.mean" in first.values
 
 
@@ -145,6 +146,16 @@ def test_masking_truncated_completions_hides_them_from_the_loss_and_not_from_us(
     assert cut > 0.5
     assert found.values["policy.loss_tokens"] <= (1 - cut) * 8 * tiny.CAP
     assert found.values["length.mean"] > cut * tiny.CAP - 1e-9
+
+
+def test_a_step_whose_completions_are_all_masked_has_no_entropy_although_the_trainer_logs_zero(
+    make: MakeTrainer,
+) -> None:
+    trainer = make(max_steps=1, logging_steps=1, mask_truncated_completions=True)
+    found = tiny.steps(trained(trainer))[0]
+    assert found.values["policy.loss_tokens"] == 0
+    assert [entry["entropy"] for entry in trainer.state.log_history if "entropy" in entry] == [0.0]
+    assert found.missing["policy.entropy"] == "no token under the loss mask with finite log-probs"
 
 
 def test_a_random_policy_is_seen_to_write_broken_utf8_and_ids_without_a_token(make: MakeTrainer) -> None:

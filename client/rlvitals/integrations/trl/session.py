@@ -97,6 +97,7 @@ class Session:
                 step, every = int(self.trainer.state.global_step) + 1, self._kl_gradient_every
                 self._step.tally += measure_kl_gradient(self.trainer, shown, step=step, every=every)
         self._step.micro_batches += 1
+        self._step.entropy_shown |= entropy is not None
         for what, launch in measure.pieces(self.trainer, batch):
             with Guard(f"measuring {what}"):
                 found = launch()
@@ -228,7 +229,8 @@ class Session:
         if getattr(state, "num_input_tokens_seen", 0):
             values["progress.tokens"] = float(state.num_input_tokens_seen)
         for key, name in LOGGED.items():
-            if key in fresh:
+            # of a step without a token in the loss the trainer logs an entropy of 0
+            if key in fresh and not (key == "entropy" and done.entropy_shown):
                 values[name] = mean(fresh[key])
         if done.learning_rate is not None:
             values["policy.learning_rate"] = done.learning_rate
