@@ -16,12 +16,13 @@ from typing import BinaryIO, TextIO
 
 from rlvitals.formats import json_rows, tfevents
 from rlvitals.formats.console import Console
-from rlvitals.formats.log import LINE_MAX, Format, Log, sniff
+from rlvitals.formats.log import LINE_MAX, Format, Log, begun, is_packed, sniff
 from rlvitals.formats.recode import recoded
 from rlvitals.formats.row import BadLine, Reader, Row
 from rlvitals.formats.steps import LoggedStep, StepMerger
 from rlvitals.reporter import Reporter
 
+_BY_APPENDING = (Format.CONSOLE, Format.JSON_LINES, Format.TFEVENTS)
 POLL_S = 1.0
 IDLE_S = 30.0
 """After so long without a new line a step that waits for more is taken as complete."""
@@ -39,31 +40,48 @@ class Growing:
         self._text: BinaryIO | None = None
         self._inode = self._line = self._seen = 0
         self._rest = b""
+        self._packed = False
         self._reader: Reader = Console()
 
     def rows(self) -> Iterator[Row | BadLine]:
         """Raises OSError where it can't be read and ValueError where it is not of its format."""
-        found = self.path.stat()
+        try:
+            found = self.path.stat()
+        except FileNotFoundError:
+            yield from self.drain()
+            raise
         if self._file is not None and (found.st_ino != self._inode or found.st_size < self._file.tell()):
-            self.close()
+            yield from self.drain()
         if self._format is None:
-            if not found.st_size:
+            if not found.st_size or not begun(self.path):
                 return
-            self._format = sniff(self.path)
+            self._format, self._packed = sniff(self.path), is_packed(self.path)
             self._reader = json_rows.JsonLines() if self._format is Format.JSON_LINES else Console()
-        if self._format in (Format.CONSOLE, Format.JSON_LINES):
-            file = self._opened(found)
+        if self._packed or self._format not in _BY_APPENDING:
+            yield from self._again(found)
+        else:
+            yield from self._added(self._opened(found))
+
+    def _added(self, file: BinaryIO) -> Iterator[Row | BadLine]:
+        if self._format is Format.TFEVENTS:
+            yield from tfevents.rows(file)
+        else:
             self._text = self._text or recoded(file)
             yield from self._by_line(self._text)
-        elif self._format is Format.TFEVENTS:
-            yield from tfevents.rows(self._opened(found))
-        else:
-            yield from self._again(found)
 
     def settle(self) -> Iterator[Row | BadLine]:
         """What the reader still holds back for a continuation."""
         if self._file is not None:
             yield from self._reader.end()
+
+    def drain(self) -> Iterator[Row | BadLine]:
+        """What an open file still holds, also where its name is gone, with its last line; then closes it."""
+        if self._file is not None:
+            yield from self._added(self._file)
+            if self._rest:
+                yield from self._reader.read(self._line + 1, self._rest.decode("utf-8", "backslashreplace"))
+            yield from self._reader.end()
+        self.close()
 
     def close(self) -> None:
         if self._file is not None:
@@ -124,20 +142,21 @@ class Tail:
 
     def finish(self) -> int:
         """Reports what still waits for more; the job has ended."""
-        steps = self.settle()
+        held = [
+            step for file in self._files for item in self._read(file, ended=True) for step in self._taken(item)
+        ]
+        steps = held + list(self.merger.end())
         self._report(steps)
-        for file in self._files:
-            file.close()
         return len(steps)
 
     def settle(self) -> list[LoggedStep]:
         held = [step for file in self._files for item in file.settle() for step in self._taken(item)]
         return held + list(self.merger.end())
 
-    def _read(self, file: Growing) -> list[Row | BadLine]:
+    def _read(self, file: Growing, *, ended: bool = False) -> list[Row | BadLine]:
         found: list[Row | BadLine] = []
         try:
-            found.extend(file.rows())
+            found.extend(file.drain() if ended else file.rows())
         except (OSError, ValueError) as error:
             self._bad(BadLine.of(0, f"{file.path}: {error}", ""))
         return found
@@ -149,6 +168,8 @@ class Tail:
             self._bad(item)
 
     def _bad(self, line: BadLine) -> None:
+        if not line.line and line in self.bad:  # a file that is still not there is no further broken line
+            return
         self.bad_count += 1
         if len(self.bad) < 20 and line not in self.bad:
             self.bad.append(line)

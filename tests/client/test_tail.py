@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import math
 import os
@@ -138,3 +139,55 @@ def test_a_growing_log_in_utf_16_is_read(reporter: Reporter, tmp_path: Path) -> 
     tail.poll()
     tail.finish()
     assert [step.values["gradient.norm"] for step in steps(reporter.settings.spool)] == [0.5, 1.5]
+
+
+def _line(step: int) -> str:
+    return f"step:{step} - actor/grad_norm:{step}\n"
+
+
+@pytest.mark.parametrize("how", ["renamed", "deleted", "emptied"])
+def test_a_log_that_is_rotated_loses_nothing_that_was_written(
+    reporter: Reporter, tmp_path: Path, how: str
+) -> None:
+    log = tmp_path / "run.log"
+    log.write_text(_line(1) + _line(2))
+    tail = Tail([log], reporter)
+    tail.poll()
+    if how == "emptied":
+        log.write_text("")
+    else:
+        with log.open("a") as file:
+            file.write(_line(3))
+        if how == "renamed":
+            log.rename(tmp_path / "run.log.1")
+        else:
+            log.unlink()
+            tail.poll()
+            tail.poll()
+    log.write_text(_line(4))
+    tail.poll()
+    tail.finish()
+    assert [step.step for step in steps(reporter.settings.spool)] == [1, 2, *([] if how == "emptied" else [3]), 4]
+    assert tail.bad_count == (1 if how == "deleted" else 0), "told once, however long it is gone"
+
+
+def test_a_first_line_that_is_still_being_written_decides_nothing(reporter: Reporter, tmp_path: Path) -> None:
+    log = tmp_path / "run.jsonl"
+    log.write_text('{"step": 1, "lo')
+    tail = Tail([log], reporter)
+    tail.poll()
+    with log.open("a") as file:
+        file.write('ss": 1.0}\n{"step": 2, "loss": 1.0}\n{"step": 3, "loss": 1.0}')
+    tail.poll()
+    tail.finish()
+    assert tail.bad_count == 0
+    assert [step.step for step in steps(reporter.settings.spool)] == [1, 2, 3], "the last line needs no end"
+
+
+def test_a_packed_log_is_read(reporter: Reporter, tmp_path: Path) -> None:
+    log = tmp_path / "run.log.gz"
+    log.write_bytes(gzip.compress((_line(1) + _line(2)).encode()))
+    tail = Tail([log], reporter)
+    tail.poll()
+    tail.finish()
+    assert [step.step for step in steps(reporter.settings.spool)] == [1, 2]

@@ -21,6 +21,7 @@ from rlvitals.formats.row import BadLine, Reader, Row
 SNIFFED = 1 << 16
 DOCUMENT_MAX = 1 << 29
 LINE_MAX = 1 << 20
+_GZIP = b"\x1f\x8b"
 _DOCUMENT = re.compile(r"\s*(?:\{\s*\"|\[\s*\{\s*\")")
 _HEADER = re.compile(r"[^{}:\[\]=]+")
 
@@ -145,9 +146,24 @@ def _is_events(head: bytes) -> bool:
     return len(head) > 24 and head[8:12] != b"" and head[12:13] == b"\x09" and b"brain.Event" in head[:64]
 
 
+def is_packed(path: Path) -> bool:
+    """Whether a file is gzip, whatever its name says."""
+    with path.open("rb") as file:
+        return file.read(len(_GZIP)) == _GZIP
+
+
+def begun(path: Path) -> bool:
+    """Whether a file that grows holds enough to tell its format: a whole first line, or a whole document."""
+    with path.open("rb") as file:
+        head = file.read(SNIFFED)
+    text = head.lstrip(b"\xef\xbb\xbf \t\r\n")
+    cut = text.startswith((b"{", b"[")) and b"\n" not in text and len(head) < SNIFFED
+    return not cut or _object(text.decode("utf-8", "replace")) is not None
+
+
 def _opened(path: Path) -> BinaryIO:
     file = path.open("rb")
-    if file.read(2) == b"\x1f\x8b":
+    if file.read(len(_GZIP)) == _GZIP:
         file.close()
         return recoded(cast("BinaryIO", io.BufferedReader(gzip.GzipFile(path))))
     file.seek(0)
