@@ -186,12 +186,17 @@ def _time(window: Window) -> datetime:
 
 
 def _reading(rule: Rule, frame: Frame) -> Reading:
-    """The first comparison that holds, else the first one, names value and threshold."""
+    """The first comparison that holds, else the first one, names value and threshold.
+
+    One of a metric that was measured goes before one that holds by its default alone.
+    """
     sides = rule.expr.sides
     if not sides:
         return Reading(_first(rule.expr.metrics), None, None)
-    side = next((side for side in sides if side.truth(frame) is True), sides[0])
-    return Reading(side.metric, _known(side.value(frame)), _known(side.threshold(frame)))
+    held = [side for side in sides if side.truth(frame) is True] or [sides[0]]
+    measured = ((side, name) for side in held for name in side.metrics if name in frame.values)
+    side, metric = next(measured, (held[0], held[0].metrics[0]))
+    return Reading(metric, _known(side.value(frame)), _known(side.threshold(frame)))
 
 
 def _argument(rule: Rule, frame: Frame) -> float | None:

@@ -77,12 +77,12 @@ class Remembering:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
-    """A comparison of numbers, kept to say which value met which threshold."""
+    """A comparison of numbers, kept to say which value met which threshold. ``metrics`` are the left side's."""
 
     truth: Truthful
     value: Numeric
     threshold: Numeric
-    metric: str
+    metrics: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,7 +138,7 @@ def _sides(node: Node) -> list[Side]:
     if not metrics:
         return []
     truth, value, threshold = _truth(node), _number(node.left), _number(node.right)
-    return [Side(truth=truth, value=value, threshold=threshold, metric=metrics[0])]
+    return [Side(truth=truth, value=value, threshold=threshold, metrics=metrics)]
 
 
 def _nonfinite_side(node: Node) -> list[Side]:
@@ -146,7 +146,7 @@ def _nonfinite_side(node: Node) -> list[Side]:
         return []
     metric = node.arguments[0]
     nothing: Numeric = lambda frame: Unknown("no threshold")  # noqa: E731
-    return [Side(truth=_truth(node), value=_number(metric), threshold=nothing, metric=metric.text)]
+    return [Side(truth=_truth(node), value=_number(metric), threshold=nothing, metrics=(metric.text,))]
 
 
 def _compile(node: Node) -> Evaluator:

@@ -4,7 +4,7 @@ import math
 from copy import deepcopy
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rlvitals.contract.alert import Truth
@@ -51,6 +51,14 @@ def test_the_comparison_that_holds_names_value_threshold_and_metric() -> None:
     assert (found.metric, found.value, found.threshold) == ("kl.k3", 7.0, 2.0)
 
 
+def test_a_measured_metric_is_named_before_one_that_only_its_default_makes_true() -> None:
+    rule = a_rule("(default(kl.capped, 4) >= 4 or kl.k2 > 9) and kl.k3 > 1", needs="[kl.k3]")
+    (found,) = judge(rule, [{"kl.k3": 7.0}])
+    assert (found.metric, found.value, found.threshold) == ("kl.k3", 7.0, 1.0)
+    (found,) = judge(a_rule("default(kl.capped, kl.k3) > 1", needs="[kl.k3]"), [{"kl.k3": 7.0}])
+    assert (found.metric, found.value) == ("kl.k3", 7.0)
+
+
 def test_a_non_finite_value_is_told_as_it_is() -> None:
     (found,) = judge(a_rule("nonfinite(policy.loss)"), [{"policy.loss": -INF}])
     assert (found.metric, found.value, found.threshold) == ("policy.loss", -INF, None)
@@ -77,6 +85,7 @@ _ANY = st.dictionaries(
 )
 
 
+@settings(deadline=None)
 @given(st.lists(_ANY, max_size=6))
 def test_the_catalogue_survives_any_values_and_changes_nothing_by_looking(steps: list[dict[str, float]]) -> None:
     rules = load_rules()
