@@ -53,15 +53,19 @@ def _witnessed(connection: Connection, attempt_number: int, fired: Fired) -> Fir
 
 
 def _words(seen: ExtremeView) -> str:
-    """The token is untrusted text, cut to a length when it was stored."""
+    """The token is untrusted text, cut to a length when it was stored; backslashes are the client's escapes."""
     parts = [
         "" if seen.token_id is None else f"token id {seen.token_id}",
-        "" if seen.token is None else repr(seen.token),
+        "" if seen.token is None else f"'{_printable(seen.token)}'",
         "" if seen.position is None else f"at position {seen.position}",
         "" if seen.sample is None else f"of sample {seen.sample}",
         "" if seen.masked is None else "hidden by the loss mask" if seen.masked else "under the loss mask",
     ]
     return " ".join(part for part in parts if part)
+
+
+def _printable(token: str) -> str:
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in token)
 
 
 def _view(

@@ -58,6 +58,20 @@ def test_the_token_that_an_alert_is_about_is_named_in_the_evidence(app: FastAPI,
     ]
 
 
+def test_a_token_that_is_no_text_is_shown_as_it_was_reported_and_steers_no_terminal(
+    app: FastAPI, client: TestClient
+) -> None:
+    broken = Extreme(value=9.0, token_id=247, token="\\x99\x1b", position=0, sample=4)
+    with app.state.store.begin() as connection:
+        forced = {"policy.forced_loss_tokens": 9.0}
+        first = step(1, 1, {"policy.forced_loss_tokens": 0.0})
+        second = step(2, 2, forced, extremes={"policy.forced_loss_tokens": broken})
+        store_batch(connection, batch(first, second), NOW)
+    Worker(app.state.store).tick(NOW)
+    (incident,) = client.get("/api/v1/runs/r1/incidents").json()
+    assert incident["evidence"][0].endswith(r"token id 247 '\x99\x1b' at position 0 of sample 4")
+
+
 def test_a_healthy_run_has_none_and_a_run_that_is_not_there_is_not_found(app: FastAPI, client: TestClient) -> None:
     with app.state.store.begin() as connection:
         store_batch(connection, batch(step(1, 1, ROWS[0])), NOW)
