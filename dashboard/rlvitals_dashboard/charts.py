@@ -105,7 +105,7 @@ def _missing(views: Sequence[MetricView]) -> Component:
 
 def _card(view: MetricView, drawing: Drawing) -> Component:
     metric = find(view.metric)
-    meaning = metric.meaning if metric else "A metric of your own."
+    meaning = metric.meaning if metric else _meaning_of_own(view.metric)
     words = unit(metric.unit) if metric else ""
     series = drawing.series.get(view.metric) or _empty(view)
     figure = figures.chart(
@@ -145,6 +145,14 @@ def _card(view: MetricView, drawing: Drawing) -> Component:
         ],
         className=f"chart firing tone-{SEVERITIES[worst.severity].tone}" if worst else "chart",
     )
+
+
+def _meaning_of_own(name: str) -> str:
+    """Trainers call reward functions ``rewards/<function>/<what>``."""
+    parts = name.split("/")
+    if len(parts) < 3 or parts[0] != "rewards":
+        return "A metric of your own."
+    return f"Of your reward function {'/'.join(parts[1:-1])}."
 
 
 def _breakable(name: str) -> list[Component]:

@@ -33,6 +33,8 @@ SPARSE_POINTS = 48
 """Up to so many points a line has markers, so that a single point is seen."""
 LOG_SPREAD = 1000.0
 """Positive values that spread further than this are drawn on a logarithmic axis."""
+ROUNDING = 1e-9
+"""Values closer together than this share of their size are drawn as one level."""
 LONGEST_GAP = 2.5
 """A gap longer than this many usual strides is a gap in the line."""
 MOST_BANDS = 24
@@ -360,6 +362,8 @@ def _y_axis(series: SeriesView, metric: Metric | None, *, log: bool, top: float)
             "tickfont": {"size": 9},
         }
     bounded = metric is not None and metric.unit == "1" and metric.worse is Worse.UP
+    if level := _level(series):
+        return axis | {"range": sorted((0.0, 1.1 * level)), "autorange": False, "tickformat": ".4~g"}
     return axis | {"rangemode": "tozero" if bounded or _flat(series) else "normal"}
 
 
@@ -375,6 +379,15 @@ def _tick_format(series: SeriesView) -> str:
     if largest >= 1e15 or 0 < largest < 1e-3:
         return ".2~e"
     return ".3~s" if largest >= 1e4 else ""
+
+
+def _level(series: SeriesView) -> float:
+    """The one value of a series that differs by rounding only, whose noise would fill the chart; else 0."""
+    finite = [v for v in (*series.value, *series.low, *series.high) if v is not None and math.isfinite(v)]
+    low, high = (min(finite), max(finite)) if finite else (0.0, 0.0)
+    largest = max(abs(low), abs(high))
+    noise = low < high and high / 2 - low / 2 < ROUNDING * largest / 2
+    return (low if low < 0 else high) if noise and largest < 1e300 else 0.0
 
 
 def _flat(series: SeriesView) -> bool:

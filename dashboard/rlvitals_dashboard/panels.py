@@ -76,12 +76,16 @@ class Panel:
 
 
 def arrange(metrics: Iterable[MetricView], alerts: Sequence[Alert]) -> tuple[Panel, ...]:
-    """Families in the order of looking, metrics in the order of the registry, the user's own names last."""
+    """Families in the order of looking, metrics in the order of the registry, then the user's own names.
+
+    Families of which nothing was measured stand behind all others.
+    """
     by_key: dict[str, list[MetricView]] = {}
     for view in sorted(metrics, key=lambda m: (_ORDER.get(m.metric, len(_ORDER)), m.metric)):
         by_key.setdefault(family_of(view.metric), []).append(view)
     keys = [*(family.value for family in Family), OWN]
-    return tuple(_panel(key, by_key[key], alerts) for key in keys if key in by_key)
+    panels = [_panel(key, by_key[key], alerts) for key in keys if key in by_key]
+    return tuple(sorted(panels, key=lambda panel: not panel.lead))
 
 
 def family_of(metric: str) -> str:

@@ -243,3 +243,17 @@ def test_values_at_the_end_of_the_doubles_leave_an_axis_whose_span_is_a_double()
     drawn = figure["data"][VALUE]["y"]
     assert math.isfinite(2 * (max(drawn) - min(drawn)))
     assert drawn[2:] == [5e-324, 1.0]
+
+
+@pytest.mark.parametrize("level", [1.0, -3.0, 1e-7])
+def test_rounding_alone_is_drawn_as_a_level_and_not_as_a_course(level: float) -> None:
+    axis = chart(series({0: level, 1: level * (1 + 2e-16), 2: level * (1 - 2e-16)}))["layout"]["yaxis"]
+    low, high = axis["range"]
+    assert low <= min(0.0, level)
+    assert max(0.0, level) <= high
+    assert high - low >= abs(level)
+
+
+def test_a_small_course_keeps_its_own_axis() -> None:
+    assert "range" not in chart(series({0: 1.0, 1: 1.000001, 2: math.nan}))["layout"]["yaxis"]
+    assert "range" not in chart(series({0: 0.0, 1: 5e-324}))["layout"]["yaxis"]

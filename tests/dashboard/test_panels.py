@@ -32,6 +32,11 @@ def test_families_come_in_the_order_of_looking_and_own_names_last() -> None:
     assert [p.key for p in panels] == ["text", "gradient", OWN]
 
 
+def test_families_of_which_nothing_was_measured_stand_last() -> None:
+    metrics = [view("critic.value_loss", None, 0, "no value head"), view("gradient.norm"), view("my.score")]
+    assert [p.key for p in arrange(metrics, [])] == ["gradient", OWN, "critic"]
+
+
 def test_not_all_metrics_are_drawn_at_once_and_none_is_lost() -> None:
     panels = arrange([view(m.name) for m in METRICS], [])
     lead = [m.metric for p in panels for m in p.lead]
