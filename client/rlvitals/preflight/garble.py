@@ -11,7 +11,6 @@ from rlvitals.preflight.tokenizer_facts import TokenizerFacts
 _SPELT = {
     Fault.BOM_INSIDE: ("\ufeff", "which the model rarely saw"),
     Fault.REPLACEMENT: ("\ufffd", "the model can reproduce it"),
-    Fault.MOJIBAKE: ("锟斤拷", "the model can reproduce it"),
     Fault.CARRIAGE_RETURN: ("\r\n", "another spelling than the template's"),
 }
 
