@@ -16,7 +16,7 @@ from typing import BinaryIO, TextIO
 
 from rlvitals.formats import json_rows, tfevents
 from rlvitals.formats.console import Console
-from rlvitals.formats.log import LINE_MAX, Format, Log, begun, is_packed, sniff
+from rlvitals.formats.log import LINE_MAX, Format, Log, begun, check_file, is_packed, sniff
 from rlvitals.formats.recode import recoded
 from rlvitals.formats.row import BadLine, Reader, Row
 from rlvitals.formats.steps import LoggedStep, StepMerger
@@ -47,6 +47,7 @@ class Growing:
         """Raises OSError where it can't be read and ValueError where it is not of its format."""
         try:
             found = self.path.stat()
+            check_file(self.path)
         except FileNotFoundError:
             yield from self.drain()
             raise

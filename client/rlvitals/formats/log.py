@@ -7,6 +7,7 @@ import io
 import itertools
 import json
 import re
+import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
@@ -47,7 +48,9 @@ class Log:
 
     @classmethod
     def of(cls, path: Path, form: Format | None = None) -> Log:
-        """Sniffs the format unless it is given. Raises OSError where the file can't be read."""
+        """Sniffs the format unless it is given. Raises OSError where the file can't be read, ValueError where it
+        is none: a log is opened more than once, and a pipe gives what it holds only once."""
+        check_file(path)
         return cls(path=path, format=form or sniff(path))
 
     def rows(
@@ -73,6 +76,12 @@ class Log:
                 yield from _by_line(
                     file, seen, Console() if self.format is Format.CONSOLE else json_rows.JsonLines()
                 )
+
+
+def check_file(path: Path) -> None:
+    """Raises ValueError for a folder, a pipe or a device, OSError where there is nothing."""
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise ValueError(f"{path}: a log file was expected; write what a pipe gives to one")
 
 
 def lines(file: BinaryIO, seen: Callable[[int], object] = lambda _: None) -> Iterator[tuple[int, str]]:

@@ -6,6 +6,7 @@ import contextlib
 import gzip
 import json
 import math
+import os
 import sqlite3
 import struct
 from collections.abc import Callable
@@ -222,3 +223,12 @@ def test_numbers_beyond_all_steps_are_none(tmp_path: Path) -> None:
     steps = [1, 2.0, 1e300, -1, 2**63, "3"]
     path = write(tmp_path / "a.jsonl", "".join(json.dumps({"step": s, "loss": 1.0}) + "\n" for s in steps))
     assert [row.step for row in read(path)[0]] == [1, 2, None, None, None, 3]
+
+
+def test_a_pipe_a_folder_and_a_device_are_no_log_and_are_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.log")
+    for path in (tmp_path / "pipe.log", tmp_path, Path("/dev/zero")):
+        with pytest.raises(ValueError, match="a log file was expected"):
+            Log.of(path)
+    with pytest.raises(FileNotFoundError):
+        Log.of(tmp_path / "absent.log")
