@@ -19,8 +19,9 @@ from rlvitals.formats.console import Console
 from rlvitals.formats.log import LINE_MAX, Format, Log, begun, check_file, is_packed, sniff
 from rlvitals.formats.recode import recoded
 from rlvitals.formats.row import BadLine, Reader, Row
-from rlvitals.formats.steps import LoggedStep, StepMerger
+from rlvitals.formats.steps import LoggedStep, StepMerger, stride
 from rlvitals.reporter import Reporter
+from rlvitals.screen import print_report, printable
 
 _BY_APPENDING = (Format.CONSOLE, Format.JSON_LINES, Format.TFEVENTS)
 POLL_S = 1.0
@@ -234,7 +235,10 @@ def follow(tail: Tail, reporter: Reporter, *, once: bool, wait: Callable[[float]
 
 
 def _say(text: str, where: TextIO | None = None) -> None:
-    (where or sys.stdout).write(f"{text}\n")
+    if where is None:
+        print_report(f"{printable(text)}\n", "rlvitals tail", 0)
+    else:
+        where.write(f"{printable(text)}\n")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -244,7 +248,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("paths", nargs="+", type=Path, help="log files, or folders with logs")
     parser.add_argument("--once", action="store_true", help="read what is there and stop")
-    parser.add_argument("--every", type=int, default=1, metavar="N", help="steps between lines that say no step")
+    parser.add_argument(
+        "--every", type=stride, default=1, metavar="N", help="steps between lines that say no step"
+    )
     parser.add_argument("--run", help="the run's id; the same id again is another attempt of the same run")
     parser.add_argument("--name", default="", help="the run's name (default: the file's)")
     parser.add_argument("--project", help="the project (default: as the client finds it)")

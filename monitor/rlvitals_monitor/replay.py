@@ -12,6 +12,8 @@ from pathlib import Path
 
 from rlvitals.contract.alert import Truth
 from rlvitals.formats.log import Format
+from rlvitals.formats.steps import stride
+from rlvitals.screen import print_report, printable
 from rlvitals_monitor.alerts.judge import Judgement, judge_step, order
 from rlvitals_monitor.alerts.memory import AttemptMemory, begin
 from rlvitals_monitor.alerts.replay import Episode, Step, episodes
@@ -187,15 +189,13 @@ def main(argv: Sequence[str]) -> int:
     except (OSError, ValueError, RuleFileError) as error:
         sys.stderr.write(f"rlvitals replay: {error}\n")
         return 2
-    if told.json:
-        sys.stdout.write(json.dumps(found.to_dict(), ensure_ascii=False, indent=2) + "\n")
-    else:
-        sys.stdout.write(timeline(found))
+    text = json.dumps(found.to_dict(), indent=2) + "\n" if told.json else timeline(found)
+    code = print_report(text, "rlvitals replay", int(any(e.severity.value == "critical" for e in found.episodes)))
     if not past.count:
         read = f"{told.log} (read as {past.format.value})"
         sys.stderr.write(f"rlvitals replay: no training step was found in {read}\n")
         return 2
-    return int(any(e.severity.value == "critical" for e in found.episodes))
+    return code
 
 
 def timeline(found: Replay) -> str:
@@ -214,7 +214,7 @@ def timeline(found: Replay) -> str:
         out += [f"  {rule}: {reason}" for rule, reason in list(found.dormant.items())[:5]]
     if past.unknown:
         out.append(f"\nNames kept as they are: {_some(past.unknown)}")
-    out += [f"line {bad.line}: {bad.reason}: {_safe(bad.text)}" for bad in past.bad_lines[:10]]
+    out += [f"line {bad.line}: {bad.reason}: {printable(bad.text)}" for bad in past.bad_lines[:10]]
     return "\n".join(out) + "\n"
 
 
@@ -243,12 +243,7 @@ def _episode(episode: Episode, past: PastRun) -> str:
 
 def _some(names: Sequence[str], most: int = 20) -> str:
     more = f" … and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(_safe(name) for name in names[:most]) + more
-
-
-def _safe(text: str) -> str:
-    """A log is untrusted: nothing in it may steer a terminal."""
-    return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
+    return ", ".join(printable(name) for name in names[:most]) + more
 
 
 def _plain(value: float | None) -> float | str | None:
@@ -277,7 +272,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("log", type=Path, help="a console log, trainer_state.json, JSON lines, CSV, event file, …")
     parser.add_argument("--rules", action="append", type=Path, default=[], help="own rule files; repeatable")
     parser.add_argument("--json", action="store_true", help="print all of it as JSON")
-    parser.add_argument("--every", type=int, default=1, metavar="N", help="steps between lines that say no step")
+    parser.add_argument(
+        "--every", type=stride, default=1, metavar="N", help="steps between lines that say no step"
+    )
     parser.add_argument("--format", type=Format, help=f"if sniffing errs: {', '.join(f.value for f in Format)}")
     parser.add_argument("--run", help="which run of a tracker's file (default: the newest)")
     return parser

@@ -16,7 +16,7 @@ from rlvitals.formats.row import BadLine
 from rlvitals.reporter import Reporter
 from rlvitals.settings import Mode
 from rlvitals.spool import journals
-from rlvitals.tail import IDLE_S, Tail, files, main
+from rlvitals.tail import IDLE_S, Tail, files, follow, main
 from tests.client.conftest import MakeReporter
 
 
@@ -191,3 +191,14 @@ def test_a_packed_log_is_read(reporter: Reporter, tmp_path: Path) -> None:
     tail.poll()
     tail.finish()
     assert [step.step for step in steps(reporter.settings.spool)] == [1, 2]
+
+
+def test_names_of_a_log_steer_no_terminal(
+    reporter: Reporter, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "run.jsonl"
+    log.write_text('{"step": 1, "loss": 1.0, "\\u001b[31m\\u202ex": 2}\n')
+    follow(Tail([log], reporter), reporter, once=True)
+    out = capsys.readouterr().out
+    assert "\\x1b[31m\\u202ex" in out
+    assert "\x1b" not in out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 
@@ -84,3 +85,24 @@ def test_a_log_without_a_step_is_no_healthy_log(tmp_path: Path, capsys: pytest.C
     told = capsys.readouterr()
     assert "no training step was found" in told.err
     assert "Nothing would have rung" not in told.out
+
+
+def test_any_text_can_be_printed_as_json_and_in_any_encoding(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = tmp_path / "run.jsonl"
+    log.write_text('{"step": 1, "loss": 1.0, "\\ud800\\u202e\\u001b[31m": 2}\n')
+    assert main([str(log), "--json"]) == 0
+    assert capsys.readouterr().out.isascii()
+    stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr("sys.stdout", stream)
+    assert main([str(log)]) == 0
+    assert b"\\u202e" in stream.buffer.getvalue()
+    assert b"\x1b" not in stream.buffer.getvalue()
+
+
+@pytest.mark.parametrize("every", ["0", "-5", "9" * 30, "x"])
+def test_a_stride_is_a_number_of_steps(every: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["run.log", "--every", every])
+    assert "--every: invalid stride value" in capsys.readouterr().err

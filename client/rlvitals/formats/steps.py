@@ -11,6 +11,7 @@ from rlvitals.formats.row import Row, RowKind
 
 OPEN_MAX = 8
 """Steps that wait for rows of slower writers; beyond it the oldest is given out as it is."""
+STRIDE_MAX = 10_000
 SHAPES_MAX = 256
 """Sets of names that are remembered: a log has a few, again and again."""
 
@@ -31,6 +32,14 @@ class _Open:
     line: int
     values: dict[str, float] = field(default_factory=dict)
     missing: dict[str, None] = field(default_factory=dict)
+
+
+def stride(text: str) -> int:
+    """Steps between rows that do not say theirs, as a command line gives it. Raises ValueError below 1."""
+    number = int(text)
+    if not 1 <= number <= STRIDE_MAX:
+        raise ValueError(f"a whole number from 1 to {STRIDE_MAX} was expected, got {number}")
+    return number
 
 
 class StepMerger:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import errno
 import os
 import re
 import shutil
@@ -29,6 +28,7 @@ from rlvitals.preflight.tokenization import check_tokenization
 from rlvitals.preflight.tokenizer import read_tokenizer
 from rlvitals.preflight.trainer_config import TrainerConfig, read_config
 from rlvitals.preflight.trainer_keys import Trainer
+from rlvitals.screen import print_report
 
 TOKENIZER_PACKAGES = ("transformers", "tokenizers", "numpy", "jinja2")
 _HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
@@ -68,8 +68,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _show(report: Report, parsed: argparse.Namespace, code: int) -> int:
     """Prints the report; the exit status is 2 where it could not be written, and stays where nobody reads on."""
-    if sys.stdout is None:
-        return code
     columns = shutil.get_terminal_size().columns
     colour = coloured(sys.stdout, dict(os.environ))
     text = (
@@ -77,18 +75,7 @@ def _show(report: Report, parsed: argparse.Namespace, code: int) -> int:
         if parsed.json
         else table(report, columns, colour=colour, show_all=parsed.all)
     )
-    encoding = sys.stdout.encoding or "utf-8"
-    try:
-        sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
-        sys.stdout.flush()
-    except OSError as error:
-        # the interpreter flushes once more when it ends, and would tell the same again
-        with open(os.devnull, "w") as nowhere:
-            os.dup2(nowhere.fileno(), sys.stdout.fileno())
-        if error.errno != errno.EPIPE:
-            sys.stderr.write(f"rlvitals check: the report can't be written: {error.strerror}\n")
-            return 2
-    return code
+    return print_report(text, "rlvitals check", code)
 
 
 def _findings(parsed: argparse.Namespace, words: Sequence[str]) -> Iterator[Finding]:
