@@ -245,6 +245,8 @@ def _in_use(config: TrainerConfig | None) -> frozenset[str]:
     if config is None:
         return frozenset()
     used = {"vllm_enable_sleep_mode"} if config.on(Setting.SLEEP_MODE) else set()
+    if config.values.get("max_prompt_length") is not None:
+        used.add("max_prompt_length")
     if estimator_of(config) in ("k3", "low_var_kl"):
         used |= {"k3", "use_kl_loss"}
     return frozenset(used)

@@ -16,7 +16,7 @@ from typing import Any
 from rlvitals.guard import outcome
 from rlvitals.preflight.command_line import command_words, scalar, words_to_values
 from rlvitals.preflight.file_kind import check_regular
-from rlvitals.preflight.trainer_keys import DEFAULTS, KEYS, MARKS, Setting, Trainer, changed_default
+from rlvitals.preflight.trainer_keys import DEFAULTS, KEYS, MARKS, Setting, Trainer, changed_default, retired
 
 FILE_BYTES_MAX, DEPTH_MAX, KEYS_MAX, LIST_MAX = 4 << 20, 12, 5000, 64
 
@@ -76,6 +76,8 @@ class TrainerConfig:
 
     def find(self, setting: Setting) -> Found | None:
         """The setting as given, else its default; None where this trainer has no such key or no default."""
+        if retired(self.trainer, setting, self.version):
+            return None
         names = KEYS.get(self.trainer, {}).get(setting, ())
         for name in names:
             if name in self.values and self.values[name] is not None:

@@ -263,6 +263,11 @@ def changed_default(trainer: Trainer, setting: Setting, version: tuple[int, ...]
     return None
 
 
+def retired(trainer: Trainer, setting: Setting, version: tuple[int, ...] | None) -> bool:
+    """Whether this release no longer has the setting, so that what was written there does nothing."""
+    return trainer is Trainer.TRL and setting is Setting.PROMPT_LIMIT and version is not None and version >= (1, 0)
+
+
 MARKS: Mapping[Trainer, frozenset[str]] = {
     Trainer.VERL: frozenset({"actor_rollout_ref", "algorithm.adv_estimator", "trainer.n_gpus_per_node"}),
     Trainer.OPENRLHF: frozenset(

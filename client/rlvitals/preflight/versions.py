@@ -66,6 +66,15 @@ FAULTS: tuple[KnownFault, ...] = (
         reference="huggingface/trl#5697",
     ),
     KnownFault(
+        package="trl",
+        since=(1, 0),
+        verdict=Verdict.WARN,
+        what="GRPOConfig has no max_prompt_length: it raises, or is left out, and no prompt is cut",
+        fix="take it out and filter long prompts from the data; --max-prompt-length judges them by your own limit",
+        reference="huggingface/trl#5964",
+        only_with="max_prompt_length",
+    ),
+    KnownFault(
         package="verl",
         before=(0, 4, 1),
         verdict=Verdict.FATAL,

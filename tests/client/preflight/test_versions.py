@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
+from pathlib import Path
 
 import pytest
 
+from rlvitals.preflight.command import main
 from rlvitals.preflight.finding import Verdict
 from rlvitals.preflight.versions import FAULTS, installed, judge_versions, release
 
@@ -25,6 +28,20 @@ def test_a_fault_that_needs_a_setting_is_told_where_it_is_on(version: str, bad: 
     on = list(judge_versions({"trl": version}, frozenset({"vllm_enable_sleep_mode"})))
     assert any(f.verdict is Verdict.FATAL for f in on) is bad
     assert all(f.verdict is not Verdict.FATAL for f in judge_versions({"trl": version}))
+
+
+@pytest.mark.parametrize(("version", "told", "limit"), [("1.16.0", ["warn"], "skipped"), ("0.25.0", [], "ok")])
+def test_a_prompt_limit_that_trl_no_longer_has_is_told_and_not_believed(
+    version: str, told: list[str], limit: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data, config = tmp_path / "d.jsonl", tmp_path / "c.json"
+    data.write_text('{"prompt": "Hello there."}\n')
+    config.write_text('{"num_generations": 8, "max_prompt_length": 512, "output_dir": "out"}')
+    main(["--data", str(data), "--config", str(config), "--package", f"trl=={version}", "--json"])
+    found = json.loads(capsys.readouterr().out)["findings"]
+    named = [f for f in found if f["check"] == "V1" and "max_prompt_length" in f["subject"]]
+    assert [f["verdict"] for f in named] == told
+    assert [f["verdict"] for f in found if f["check"] == "L2"] == [limit]
 
 
 def test_nothing_bad_is_said_to_be_well_and_nothing_given_to_be_skipped() -> None:
