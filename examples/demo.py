@@ -91,6 +91,9 @@ def _demo(options: Options, console: Console) -> int:
             console.print("[green]✓ Both planted faults found, the twin silent, nothing lost.[/green]")
         if options.open:
             _keep_serving(service, console)
+        else:
+            again = f"{Path(sys.executable).parent / 'rlvitals'} serve --data {folder / 'data'}"
+            console.print(f"To look at both runs again: {again}", soft_wrap=True)
         return 1 if broken else 0
 
 
@@ -108,7 +111,10 @@ def _children() -> Iterator[list[Child]]:
 def _teach(service: Service, children: list[Child], folder: Path, console: Console) -> None:
     child = Child("teach", [sys.executable, str(HERE / "demo_policy.py")], service.env, folder)
     children.append(child)
-    with console.status("Teaching a tiny Qwen2 its grammar (about half a minute, once) …"):
+    words = "Teaching a tiny Qwen2 its grammar (about half a minute on an idle machine, once) …"
+    if not console.is_terminal:
+        console.print(words)
+    with console.status(words):
         while child.running:
             time.sleep(0.2)
     if child.code:
