@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 M = TypeVar("M")
 ROW_MEAN = ("grpo", "sapo")
 BATCH_TOKENS = ("dapo", "cispo", "vespo")
+CLIPPED = ("grpo", "bnpo", "dr_grpo", "dapo", "luspo")
+"""Losses with PPO's pessimistic minimum: a token beyond the clip range has no gradient."""
 LOSS_TYPES = (*ROW_MEAN, "bnpo", "dr_grpo", *BATCH_TOKENS, "luspo")
 
 
@@ -95,27 +97,47 @@ def _needed(value: Any, name: str, loss_type: str) -> Any:
 
 
 @uncompiled
-def tally_policy_pull(logp: Any, old: Any, advantages: Any, mask: Any, weight: Any) -> Tally:
+def tally_policy_pull(
+    logp: Any,
+    old: Any,
+    advantages: Any,
+    mask: Any,
+    weight: Any,
+    *,
+    clip: tuple[float, float] | None = None,
+    cap: float | None = None,
+) -> Tally:
     """Tallies the denominator of kl.pull_ratio, of tensors (on a GPU this waits) or of arrays.
 
     See `measure_policy_pull`.
     """
     if is_tensor(logp):
-        return measure_policy_pull(logp, old, advantages, mask, weight).tally()
+        return measure_policy_pull(logp, old, advantages, mask, weight, clip=clip, cap=cap).tally()
     from rlvitals.probes import pulls_numpy
 
     _check_pull(logp, old, advantages, mask, weight)
-    return Tally(sums={"policy.pull_sq": pulls_numpy.policy_pull(logp, old, advantages, mask, weight)})
+    square = pulls_numpy.policy_pull(logp, old, advantages, mask, weight, clip=clip, cap=cap)
+    return Tally(sums={"policy.pull_sq": square})
 
 
 @uncompiled
 def measure_policy_pull(
-    logp: Tensor, old: Tensor | None, advantages: Tensor, mask: Tensor, weight: Tensor
+    logp: Tensor,
+    old: Tensor | None,
+    advantages: Tensor,
+    mask: Tensor,
+    weight: Tensor,
+    *,
+    clip: tuple[float, float] | None = None,
+    cap: float | None = None,
 ) -> Reduction:
     """Launches sum (w A r)^2 over tokens under ``mask`` and returns at once.
 
     ``logp``, ``old``, ``mask`` (B, T); ``advantages`` (B,) or (B, T); ``weight`` broadcasts to (B, T). Without
     ``old`` the ratio r is 1 (the trainer's old log-probs *are* the current ones). Non-finite terms are left out.
+    ``clip`` (below, above) is the range of a loss with PPO's pessimistic minimum: r > 1 + above with A > 0 and
+    r < 1 - below with A < 0 have no gradient. ``cap`` is the largest r of a loss that holds it there and lets the
+    gradient through (CISPO).
     Raises ShapeError, DeviceError or DtypeError naming the argument.
     """
     from rlvitals.probes import pulls_torch
@@ -125,7 +147,7 @@ def measure_policy_pull(
         logp=logp, old=old, mask=mask, advantages=advantages, weight=weight
     )
     _check_pull(logp, old, advantages, mask, weight)
-    return pulls_torch.policy_pull(logp, old, advantages, mask, weight, _policy_pull)
+    return pulls_torch.policy_pull(logp, old, advantages, mask, weight, _policy_pull, clip=clip, cap=cap)
 
 
 def _check_pull(logp: Any, old: Any, advantages: Any, mask: Any, weight: Any) -> None:

@@ -25,13 +25,26 @@ def tokens_of_batch(mask: Array) -> Floats:
     return np.asarray(max(np.count_nonzero(mask), 1), np.float64)
 
 
-def policy_pull(logp: Array, old: Array | None, advantages: Array, mask: Array, weight: Array) -> float:
-    """Sum of (w A r)^2 of the tokens whose pull is known."""
+def policy_pull(
+    logp: Array,
+    old: Array | None,
+    advantages: Array,
+    mask: Array,
+    weight: Array,
+    *,
+    clip: tuple[float, float] | None = None,
+    cap: float | None = None,
+) -> float:
+    """Sum of (w A r)^2 of the tokens whose pull is known; a clipped one pulls nothing, r is at most ``cap``."""
     total, pulls, weights = 0.0, by_token(advantages), by_token(weight)
     for rows in blocks(logp.shape):
         now = logp[rows].astype(np.float64)
         with np.errstate(over="ignore", invalid="ignore"):
             ratio = np.exp(now - old[rows]) if old is not None else np.isfinite(now).astype(np.float64)
+            if old is not None and clip is not None:
+                above, below = ratio > 1.0 + clip[1], ratio < 1.0 - clip[0]
+                ratio[(above & (pulls[rows] > 0)) | (below & (pulls[rows] < 0))] = 0.0
+            ratio = np.minimum(ratio, np.inf if cap is None else cap)
             pull = ratio * pulls[rows] * (weights[rows] if weights.shape[0] > 1 else weights)
             square = pull * pull
         total += float(square[(mask[rows] != 0) & ~np.isnan(square)].sum())

@@ -51,8 +51,11 @@ def policy_pull(
     mask: Tensor,
     weight: Tensor,
     build: Callable[[Sequence[Floats]], Tally],
+    *,
+    clip: tuple[float, float] | None = None,
+    cap: float | None = None,
 ) -> Reduction:
-    """Sum of (w A r)^2, one number a block."""
+    """Sum of (w A r)^2, one number a block; a clipped token pulls nothing, and r is at most ``cap``."""
     pulls, weights, space, rows = (
         per_token(advantages),
         per_token(weight),
@@ -66,6 +69,10 @@ def policy_pull(
             pull.fill_(1.0).masked_fill_(~logp[block].isfinite(), 0.0)
         else:
             pull.copy_(logp[block]).sub_(old[block]).exp_()
+            if clip is not None:
+                counted.logical_and_(~_clipped(pull, pulls[block], *clip))
+        if cap is not None:
+            pull.clamp_(max=cap)
         pull.mul_(pulls[block]).mul_(by_rows(weights, block))
         flat = pull.mul_(counted).view(-1)
         total = flat.dot(flat)
@@ -75,6 +82,12 @@ def policy_pull(
             total = flat.dot(flat)
         rows.append(total)
     return Reduction(parts=(stack(rows) if rows else logp.new_zeros(0, dtype=torch.float64),), build=build)
+
+
+def _clipped(ratio: Tensor, advantages: Tensor, low: float, high: float) -> Tensor:
+    """Where the pessimistic minimum of the clipped and the unclipped term has no gradient."""
+    beyond: Tensor = ((ratio > 1.0 + high) & (advantages > 0)) | ((ratio < 1.0 - low) & (advantages < 0))
+    return beyond
 
 
 def loss_tokens(mask: Tensor, build: Callable[[Sequence[Floats]], Tally]) -> Reduction:

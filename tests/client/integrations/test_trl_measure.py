@@ -9,6 +9,8 @@ import pytest
 import torch
 
 import rlvitals
+from rlvitals.integrations.trl import measure
+from rlvitals.probes import gradients
 from tests.client.integrations import tiny
 from tests.client.integrations.conftest import MakeTrainer
 
@@ -101,3 +103,50 @@ def test_sequence_level_ratios_withhold_what_the_closed_form_does_not_hold_for(m
         assert name not in last.values
         assert "per sequence" in last.missing[name]
     assert "kl.k3" in last.values
+
+
+@pytest.mark.parametrize(
+    ("loss_type", "settings"),
+    [("grpo", {}), ("dapo", {}), ("cispo", {}), ("cispo", {"epsilon_high": 5.0}), ("sapo", {"num_iterations": 1})],
+)
+def test_the_policys_pull_is_the_gradient_of_the_trainers_own_loss(
+    make: MakeTrainer, monkeypatch: pytest.MonkeyPatch, loss_type: str, settings: dict[str, Any]
+) -> None:
+    trainer = make(**{"loss_type": loss_type, "num_iterations": 2, "beta": 0.0, "max_steps": 2} | settings)
+    exact, told = Autograd(trainer), []
+    measured = gradients.measure_policy_pull
+
+    def kept(*args: Any, **kwargs: Any) -> Any:
+        found = measured(*args, **kwargs)
+        told.append(found.tally().sums["policy.pull_sq"] ** 0.5)
+        return found
+
+    monkeypatch.setattr(gradients, "measure_policy_pull", kept)
+    rlvitals.attach(trainer)
+    trainer.train()
+    assert len(told) == 2
+    assert told == pytest.approx(exact.norms, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({"top_entropy_quantile": 0.5}, measure.SOME_TOKENS),
+        (
+            {"importance_sampling_level": "sequence", "loss_type": "grpo", "use_bias_correction_kl": False},
+            measure.SEQUENCE_PULL,
+        ),
+        ({"loss_type": "sapo"}, measure.OWN_WEIGHTS),
+        ({"delta": 1.5, "loss_type": "grpo"}, measure.DELTA),
+        ({"off_policy_mask_threshold": 0.5}, measure.OFF_POLICY_MASK),
+    ],
+)
+def test_a_loss_whose_pull_has_no_closed_form_says_so(
+    make: MakeTrainer, settings: dict[str, Any], reason: str
+) -> None:
+    trainer = make(num_iterations=2, max_steps=1, **settings)
+    reporter = rlvitals.attach(trainer)
+    trainer.train()
+    found = tiny.steps(reporter)[0]
+    assert found.missing["kl.pull_ratio"] == found.missing["kl.share_of_gradient"] == reason
+    assert "kl.grad_norm" in found.values

@@ -74,6 +74,33 @@ def test_the_pull_is_the_norm_of_weight_times_advantage_times_ratio() -> None:
     )
 
 
+def test_a_token_that_the_clip_holds_pulls_nothing_as_autograd_says() -> None:
+    torch.manual_seed(0)
+    logp = (torch.randn(6, 40, dtype=torch.float64) / 3).requires_grad_()
+    old, advantages, mask = torch.randn(6, 40) / 9, torch.randn(6), torch.rand(6, 40) > 0.2
+    ratio = (logp - old).exp()
+    unclipped, clipped = ratio * advantages[:, None], ratio.clamp(0.8, 1.3) * advantages[:, None]
+    (gradient,) = torch.autograd.grad((torch.minimum(unclipped, clipped) * mask / 7).sum(), logp)
+    told = tally_policy_pull(logp, old, advantages, mask, torch.full((1, 1), 1 / 7), clip=(0.2, 0.3))
+    assert told.sums["policy.pull_sq"] == pytest.approx(gradient.square().sum().item(), rel=1e-6)
+    assert (gradient[mask] == 0).any()
+    assert (gradient[mask] != 0).any()
+
+
+def test_a_ratio_that_is_held_at_a_cap_still_pulls_with_it_as_autograd_says() -> None:
+    torch.manual_seed(0)
+    logp = (torch.randn(4, 20, dtype=torch.float64)).requires_grad_()
+    old, advantages, mask = torch.randn(4, 20), torch.randn(4), torch.ones(4, 20)
+    held = (logp - old).exp().clamp(max=1.5).detach()
+    (gradient,) = torch.autograd.grad((held * advantages[:, None] * logp).sum(), logp)
+    told = tally_policy_pull(logp, old, advantages, mask, torch.ones(1, 1), cap=1.5)
+    assert told.sums["policy.pull_sq"] == pytest.approx(gradient.square().sum().item(), rel=1e-6)
+    on_policy = tally_policy_pull(logp, None, advantages, mask, torch.ones(1, 1), cap=0.2)
+    assert on_policy.sums["policy.pull_sq"] == pytest.approx(
+        0.04 * 20 * advantages.square().sum().item(), rel=1e-6
+    )
+
+
 @pytest.mark.parametrize("bad", [NAN, INF, -INF])
 @pytest.mark.parametrize("where", ["logp", "old", "advantages"])
 def test_nan_pulls_are_left_out_and_padding_is_never_read(bad: float, where: str) -> None:

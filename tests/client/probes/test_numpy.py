@@ -86,6 +86,12 @@ PROBES: dict[str, Callable[[Batch], Tally]] = {
     "reference": lambda b: tally_reference(b["logp"], b["ref"], b["mask"], b["ids"]),
     "reference without ids": lambda b: tally_reference(b["logp"], b["ref"], b["mask"]),
     "pull": lambda b: tally_policy_pull(b["logp"], b["old"], b["advantages"], b["mask"], b["row_weight"]),
+    "pull with a clip": lambda b: tally_policy_pull(
+        b["logp"], b["old"], b["advantages"], b["mask"], b["row_weight"], clip=(0.1, 0.2)
+    ),
+    "pull with a cap": lambda b: tally_policy_pull(
+        b["logp"], b["old"], b["advantages"], b["mask"], b["row_weight"], cap=1.1
+    ),
     "pull without old": lambda b: tally_policy_pull(
         b["logp"], None, b["advantages"], b["mask"], b["token_weight"]
     ),

@@ -214,10 +214,12 @@ KL: tuple[Metric, ...] = (
         merge=Merge.TALLY,
         worse=Worse.UP,
         meaning="KL pull over policy pull at log-prob level; above 1 the update mostly returns to the reference.",
-        formula="kl.grad_norm / sqrt(sum (w A r)^2)",
+        formula="kl.grad_norm / sqrt(sum (w A r)^2), r = 0 where the clip holds the token",
         shape=f"{WEIGHED}; advantages (B,) or (B, T)",
         edge=(
-            f"{EMPTY} Also missing where all advantages are zero, the policy pull overflows or the KL pull is NaN."
+            f"{EMPTY} Also missing where all advantages are zero or clipped, the policy pull overflows, the KL "
+            "pull is NaN, or this loss's pull has no closed form: a ratio of each sequence, a filter of tokens, "
+            "sapo and vespo off policy."
         ),
     ),
     Metric(
@@ -226,9 +228,12 @@ KL: tuple[Metric, ...] = (
         merge=Merge.TALLY,
         worse=Worse.UP,
         meaning="KL pull as a share of KL pull and policy pull together: 0 none of the update, 1 all of it.",
-        formula="kl.grad_norm / (kl.grad_norm + sqrt(sum (w A r)^2))",
+        formula="kl.grad_norm / (kl.grad_norm + sqrt(sum (w A r)^2)), r = 0 where the clip holds the token",
         shape=f"{WEIGHED}; advantages (B,) or (B, T)",
-        edge=f"{EMPTY} 1 where all advantages are zero; missing where neither pulls or either is not finite.",
+        edge=(
+            f"{EMPTY} 1 where all advantages are zero or clipped; missing where neither pulls or either is not "
+            "finite, and where kl.pull_ratio has no closed form."
+        ),
     ),
     Metric(
         name="kl.clamped_share",

@@ -197,7 +197,17 @@ def _kl(
 
 
 def _pull(facts: Facts, batch: MicroBatch, logp: Tensor, advantages: Tensor, mask: Tensor) -> Reduction:
-    return gradients.measure_policy_pull(logp, batch.old, advantages, mask, weights(facts, batch, mask))
+    weight, high = weights(facts, batch, mask), facts.epsilon if facts.epsilon_high is None else facts.epsilon_high
+    clips = facts.loss_type is None or facts.loss_type in gradients.CLIPPED
+    return gradients.measure_policy_pull(
+        logp,
+        batch.old,
+        advantages,
+        mask,
+        weight,
+        clip=(facts.epsilon, high) if clips else None,
+        cap=high if facts.loss_type == "cispo" else None,
+    )
 
 
 def _weighted(facts: Facts, batch: MicroBatch) -> bool:

@@ -38,7 +38,13 @@ PER_TOKEN = (
 OF_OLD = (*ratios.METRICS, "numerics.nonfinite_old", "numerics.nonfinite_ratios")
 _LOGPROBS = ("old_per_token_logps", "ref_per_token_logps", "sampling_per_token_logps")
 _CLIPS = ("ratio.clip_low_share", "ratio.clip_high_share", "ratio.clip_share")
-_PULLS = ("kl.grad_norm", "kl.pull_ratio")
+SEQUENCE_PULL = "not measured: this loss has one ratio per sequence"
+SOME_TOKENS = "not measured: top_entropy_quantile lets some tokens pull only, and does not say which"
+OFF_POLICY_MASK = "not measured: off_policy_mask_threshold lets some completions pull only"
+DELTA = "not measured: delta bounds the ratio a second time"
+OWN_WEIGHTS = "not measured: this loss weighs tokens off policy by a function of its own"
+_OF_PULL = ("kl.pull_ratio", "kl.share_of_gradient")
+_CORRECTED = ("kl.grad_norm", *_OF_PULL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +103,7 @@ def withheld(trainer: Any) -> dict[str, str]:
     if getattr(trainer, "importance_sampling_level", "token") == "token":
         return {}
     found = dict.fromkeys(_CLIPS, SEQUENCE_LEVEL)
-    return found | (dict.fromkeys(_PULLS, SEQUENCE_CORRECTED) if facts.corrects_kl(trainer) else {})
+    return found | (dict.fromkeys(_CORRECTED, SEQUENCE_CORRECTED) if facts.corrects_kl(trainer) else {})
 
 
 def loss_mask(inputs: Mapping[str, Any]) -> Tensor | None:
@@ -172,8 +178,41 @@ def _counted(counts: Mapping[str, int], like: Tensor) -> Reduction:
 
 
 def _pull(trainer: Any, batch: MicroBatch, logp: Tensor, mask: Tensor, advantages: Tensor) -> Reduction:
-    weight = weights(trainer, batch.inputs, mask)
-    return gradients.measure_policy_pull(logp, batch.inputs.get("old_per_token_logps"), advantages, mask, weight)
+    old, loss_type = batch.inputs.get("old_per_token_logps"), getattr(trainer, "loss_type", "grpo")
+    reason = _no_pull(trainer, loss_type, on_policy=old is None)
+    if reason:
+        return absent(_OF_PULL, reason, logp)
+    weight, correction = weights(trainer, batch.inputs, mask), batch.inputs.get("importance_sampling_ratio")
+    low, high = _clip_range(trainer)
+    return gradients.measure_policy_pull(
+        logp,
+        old,
+        advantages,
+        mask,
+        weight if correction is None else weight * correction.detach(),
+        clip=(low, high) if loss_type in gradients.CLIPPED else None,
+        cap=high if loss_type == "cispo" else None,
+    )
+
+
+def _no_pull(trainer: Any, loss_type: str, *, on_policy: bool) -> str:
+    """Why the policy's pull has no closed form in this loss; "" where it has."""
+    args = trainer.args
+    if float(getattr(trainer, "top_entropy_quantile", 1.0)) < 1.0:
+        return SOME_TOKENS
+    if getattr(args, "off_policy_mask_threshold", None) is not None:
+        return OFF_POLICY_MASK
+    if on_policy:
+        return ""
+    if getattr(trainer, "importance_sampling_level", "token") != "token":
+        return SEQUENCE_PULL
+    if loss_type in ("sapo", "vespo"):
+        return OWN_WEIGHTS
+    return DELTA if getattr(args, "delta", None) is not None and loss_type in gradients.CLIPPED else ""
+
+
+def _clip_range(trainer: Any) -> tuple[float, float]:
+    return float(getattr(trainer, "epsilon_low", 0.2)), float(getattr(trainer, "epsilon_high", 0.2))
 
 
 def _kl(trainer: Any, batch: MicroBatch, logp: Tensor, mask: Tensor) -> Reduction:
@@ -208,13 +247,14 @@ def _corrected(build: Callable[[Sequence[Floats]], Tally], on_policy: bool, part
 
 
 def _ratios(trainer: Any, batch: MicroBatch, logp: Tensor, mask: Tensor, advantages: Tensor) -> Reduction:
+    eps_low, eps_high = _clip_range(trainer)
     return ratios.measure_ratios(
         logp,
         batch.inputs["old_per_token_logps"],
         mask,
         advantages,
         batch.inputs["completion_ids"],
-        eps_low=float(getattr(trainer, "epsilon_low", 0.2)),
-        eps_high=float(getattr(trainer, "epsilon_high", 0.2)),
+        eps_low=eps_low,
+        eps_high=eps_high,
         sample_offset=batch.sample_offset,
     )

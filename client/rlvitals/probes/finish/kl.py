@@ -11,7 +11,7 @@ from rlvitals.probes.finish.tables import NO_LOSS_TOKENS, Family, Finding
 if TYPE_CHECKING:
     from rlvitals.probes.tally import Tally
 
-NO_PULL = "all advantages are zero: there is no policy pull to compare with"
+NO_PULL = "all advantages are zero or clipped: there is no policy pull to compare with"
 NO_GRADIENT = "neither the KL nor the policy pulls"
 POLICY_OVERFLOWS = "the policy pull overflows"
 KL_IS_NAN = "the KL gradient is NaN: exp(ref - logp) overflows in front of a clamp"
