@@ -11,6 +11,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# a slow machine is no fault of the code under test
+settings.register_profile("any machine", deadline=None)
+settings.load_profile("any machine")
 
 KEPT = frozenset({"RLVITALS_TEST_DATABASE_URL"})
 
