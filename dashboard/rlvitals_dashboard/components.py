@@ -182,7 +182,7 @@ def run_head(run: RunView) -> Component:
             ),
             html.Dl(
                 [
-                    fact("State", [mark(state), html.Span(visible(run.phase, 40), className="muted phase")]),
+                    fact("State", [mark(state), *_phase(run)]),
                     fact("Step", html.Span(_step(run.last_step), className="big")),
                     fact("Rate", _rate(run.steps_per_minute) or "–"),
                     fact(
@@ -195,6 +195,12 @@ def run_head(run: RunView) -> Component:
         ],
         className=f"run-head tone-{light.tone}",
     )
+
+
+def _phase(run: RunView) -> list[Component]:
+    """What the job is at; nothing where the state says the same."""
+    same = run.phase in ("", run.state.value)
+    return [] if same else [html.Span(visible(run.phase, 40), className="muted phase")]
 
 
 def attempt_choices(run: RunView) -> list[dict[str, str]]:

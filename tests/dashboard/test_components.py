@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from datetime import datetime, timezone
 from typing import Any
 
@@ -10,6 +11,7 @@ from plotly.utils import PlotlyJSONEncoder
 
 from rlvitals.contract.alert import AlertState
 from rlvitals.contract.command import Bounds, CommandKind, CommandState
+from rlvitals.contract.view import RunState
 from rlvitals_dashboard import components
 from tests.dashboard.fake import RUN, FakeService
 from tests.dashboard.synthetic import lively
@@ -39,6 +41,11 @@ def test_a_head_says_the_light_its_reason_and_the_numbers(fake: FakeService) -> 
     words = said(components.run_head(fake.runs[RUN]))
     for word in ("Unhealthy", "KL pull dominates", "Running", "update", "119", "41.7 steps/min", "0.8"):
         assert word in words
+
+
+def test_a_phase_that_says_no_more_than_the_state_is_left_out(fake: FakeService) -> None:
+    over = replace(fake.runs[RUN], state=RunState.FINISHED, phase="finished")
+    assert said(components.run_head(over)).lower().count("finished") == 1
 
 
 def test_alerts_are_sorted_firing_first_and_worst_first(fake: FakeService) -> None:
