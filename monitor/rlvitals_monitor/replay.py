@@ -33,12 +33,16 @@ SPARK_WIDTH = 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replay:
-    """``dormant``: rule → why it could say nothing at the last step. ``curves``: metric → sparkline."""
+    """``dormant``: rule → why it could say nothing at the last step. ``judged``: how many could.
+
+    ``curves``: metric → sparkline.
+    """
 
     past: PastRun
     episodes: tuple[Episode, ...]
     incidents: tuple[Incident, ...]
     dormant: dict[str, str]
+    judged: int
     curves: dict[str, str]
 
     def to_dict(self) -> dict[str, object]:
@@ -108,6 +112,7 @@ def replay_log(past: PastRun, rules: Sequence[Rule], config: dict[str, object] |
         episodes=tuple(found),
         incidents=tuple(one_of_each(diagnose(map(fired_of, found)))),
         dormant=dormant,
+        judged=len(memory.evaluations) - len(dormant),
         curves={name: curves.draw(name) for name in sorted(named) if name},
     )
 
@@ -207,7 +212,7 @@ def timeline(found: Replay) -> str:
         out.append("\nWhen what would have rung:")
         out += [f"  {_episode(e, past)}" for e in found.episodes]
     elif past.count:
-        out.append("\nNothing would have rung.")
+        out.append(f"\n{_quiet(found)}")
     out += [f"  {curve}  {name}" for name, curve in found.curves.items()]
     if found.dormant:
         out.append(f"\nQuiet for want of a signal: {len(found.dormant)} rules (--json lists each with its reason)")
@@ -216,6 +221,12 @@ def timeline(found: Replay) -> str:
         out.append(f"\nNames kept as they are: {_some(past.unknown)}")
     out += [f"line {bad.line}: {bad.reason}: {printable(bad.text)}" for bad in past.bad_lines[:10]]
     return "\n".join(out) + "\n"
+
+
+def _quiet(found: Replay) -> str:
+    if found.judged:
+        return f"Nothing would have rung, by the {found.judged} rules that could be judged at the end."
+    return "Nothing could be judged: the log holds too few of the signals, or of the steps, that any rule needs."
 
 
 def _incident(number: int, incident: Incident) -> str:

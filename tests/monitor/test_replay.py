@@ -87,6 +87,15 @@ def test_a_log_without_a_step_is_no_healthy_log(tmp_path: Path, capsys: pytest.C
     assert "Nothing would have rung" not in told.out
 
 
+def test_a_log_of_which_no_rule_knows_a_name_is_no_healthy_log(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main([str(write(tmp_path, '{"step": 1, "mine": 0.5}\n{"step": 2, "mine": 0.5}'))])
+    said = capsys.readouterr().out
+    assert "Nothing could be judged" in said
+    assert "would have rung" not in said
+
+
 def test_any_text_can_be_printed_as_json_and_in_any_encoding(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
