@@ -15,6 +15,7 @@ from rlvitals.contract.metrics import BY_NAME
 from rlvitals.contract.report import StepReport, Text
 from rlvitals.integrations.texts import plain_text, shown_text
 from rlvitals.integrations.trl import optimizer, sampling_logits
+from rlvitals.probes.phases import PhaseClock, StepPhase
 from tests.client.integrations import tiny
 from tests.client.integrations.conftest import MakeTrainer
 
@@ -94,6 +95,24 @@ def test_evaluating_and_saving_have_phases_of_their_own(make: MakeTrainer) -> No
     last = tiny.steps(reporter)[-1].values
     assert last["progress.phase_eval_s"] > 0
     assert last["progress.phase_checkpoint_s"] > 0
+
+
+def test_an_evaluations_own_forward_passes_are_not_told_as_the_reference_models(
+    make: MakeTrainer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trainer, entered = make(max_steps=1), []
+    trainer.add_callback(tiny.AtStepEnd(lambda step: trainer.evaluate(trainer.train_dataset.select(range(4)))))
+    enter = PhaseClock.enter
+
+    def watched(clock: PhaseClock, phase: StepPhase) -> None:
+        entered.append((phase, StepPhase.EVAL in clock._open))
+        enter(clock, phase)
+
+    monkeypatch.setattr(PhaseClock, "enter", watched)
+    rlvitals.attach(trainer)
+    trainer.train()
+    assert (StepPhase.REFERENCE, False) in entered
+    assert (StepPhase.REFERENCE, True) not in entered
 
 
 def test_the_gradient_by_parameter_and_the_step_itself_are_seen(steps: list[StepReport]) -> None:

@@ -64,7 +64,8 @@ class Session:
     # -- hooks; each runs after the original, inside the guard -------------------------------------
 
     def logprobs_begin(self) -> None:
-        if not torch.is_grad_enabled():
+        # an evaluation's passes are the evaluation's
+        if not torch.is_grad_enabled() and self.trainer.model.training:
             self.clock.enter(StepPhase.REFERENCE)
 
     def logprobs_computed(self, result: Any, *_: Any, **__: Any) -> None:
