@@ -57,6 +57,12 @@ class PhaseClock:
             last = len(self._open) - 1 - self._open[::-1].index(phase)
             del self._open[last:]
 
+    def restart(self) -> None:
+        """Forgets all phases and seconds: an error has left them as they were, or another training begins."""
+        self._open.clear()
+        self._seconds = dict.fromkeys(self._seconds, 0.0)
+        self._since = self._clock()
+
     def take(self) -> Tally:
         """The seconds since the last time; phases that are open go on into the next step."""
         self._count()

@@ -158,6 +158,28 @@ def test_a_step_whose_completions_are_all_masked_has_no_entropy_although_the_tra
     assert found.missing["policy.entropy"] == "no token under the loss mask with finite log-probs"
 
 
+def test_a_training_that_broke_off_leaves_nothing_behind_for_the_next_one(make: MakeTrainer) -> None:
+    broken: list[int] = [1]
+
+    def reward(completions: list[str], **_: Any) -> list[float]:
+        if broken:
+            raise RuntimeError(broken.pop())
+        return tiny.letters(completions)
+
+    trainer = make(reward=reward, max_steps=1)
+    reporter = rlvitals.attach(trainer)
+    with pytest.raises(RuntimeError):
+        trainer.train()
+    hooks = len(trainer.model.get_output_embeddings()._forward_hooks)
+    callback = next(c for c in trainer.callback_handler.callbacks if isinstance(c, VitalsCallback))
+    callback.session.clock._since -= 100.0  # as if so many seconds had passed
+    trainer.train()
+    found = tiny.steps(reporter)[0].values
+    assert hooks == 1
+    assert not trainer.model.get_output_embeddings()._forward_hooks
+    assert found["progress.phase_reward_s"] < 100
+
+
 def test_a_random_policy_is_seen_to_write_broken_utf8_and_ids_without_a_token(make: MakeTrainer) -> None:
     found = [step.values for step in tiny.steps(trained(make()))]
     assert sum(values["text.invalid_utf8_count"] for values in found) > 0

@@ -103,5 +103,13 @@ def test_the_slowest_writer_is_told_whatever_the_order(hands: Hands) -> None:
         assert sum(order).measured().values["progress.phase_update_s"] == 7.0
 
 
+def test_a_restart_forgets_what_an_error_left_open(clock: PhaseClock, hands: Hands) -> None:
+    clock.enter(StepPhase.REWARD)
+    hands.pass_by(5.0)
+    clock.restart()
+    hands.pass_by(1.0)
+    assert not any(clock.take().measured().values.values())
+
+
 def test_every_phase_is_in_the_registry(clock: PhaseClock) -> None:
     assert set(clock.take().measured().values) <= set(BY_NAME)

@@ -39,6 +39,7 @@ class SamplingLogits:
         self._handle: Any = None
 
     def install(self, model: Any) -> None:
+        self.remove()  # a training that broke off has not
         head = model.get_output_embeddings() if not self.refused else None
         if head is not None:
             self._handle = head.register_forward_hook(self._formed)

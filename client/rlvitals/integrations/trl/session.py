@@ -168,6 +168,7 @@ class Session:
 
     def train_begins(self, ranks: Ranks) -> None:
         self.ranks = self._teller.ranks = ranks
+        self.clock.restart()
         self._teller.withheld = measure.withheld(self.trainer)
         self._vocabulary = facts.embedding_rows(self.trainer)
         self._reader = completions.reader_for(
