@@ -56,7 +56,9 @@ PROBES: dict[str, tuple[tuple[str, ...], Probe]] = {
     "advantages by token": (("old", "mask"), lambda b: measure_advantages(b["old"], mask=b["mask"])),
     "policy pull": (
         ("logp", "old", "mask", "advantages", "weight"),
-        lambda b: measure_policy_pull(b["logp"], b["old"], b["advantages"], b["mask"], b["weight"]),
+        lambda b: measure_policy_pull(
+            b["logp"], b["old"], b["advantages"], b["mask"], b["weight"], clip=(0.2, 0.2)
+        ),
     ),
     "weights": (("mask",), lambda b: weights_for("grpo", b["mask"])),
     "loss tokens": (("mask",), lambda b: measure_loss_tokens(b["mask"])),

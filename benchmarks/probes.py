@@ -132,7 +132,7 @@ def _numbers() -> None:
     entropy, chosen = logp.abs(), (torch.rand(SHAPE, generator=draw) < 0.9).long()
     calls: dict[str, Callable[[], object]] = {
         "kl": lambda: tally_kl(logp, ref, mask, weight, coef=0.04, ids=ids, vocabulary=ROWS),
-        "policy pull": lambda: tally_policy_pull(logp, old, advantages, mask, weight),
+        "policy pull": lambda: tally_policy_pull(logp, old, advantages, mask, weight, clip=(0.2, 0.2)),
         "ratios new/old": lambda: tally_ratios(logp, old, mask, advantages, ids, eps_low=0.2, eps_high=0.2),
         "ratios trainer/sampler": lambda: tally_rollout(old, logp, mask, ids),
         "ratios policy/reference": lambda: tally_reference(logp, ref, mask, ids),

@@ -128,7 +128,9 @@ PROBES: dict[str, Probe] = {
     ),
     "policy pull": Probe(
         ("logp", "old", "advantages", "mask", "weight"),
-        lambda b: measure_policy_pull(b["logp"], b["old"], b["advantages"], b["mask"], b["weight"]),
+        lambda b: measure_policy_pull(
+            b["logp"], b["old"], b["advantages"], b["mask"], b["weight"], clip=(0.1, 0.1)
+        ),
     ),
     "policy pull without old": Probe(
         ("logp", "advantages", "mask", "weight"),

@@ -75,7 +75,7 @@ ARRAYS: dict[str, tuple[tuple[str, ...], Callable[[Any], object]]] = {
     "rollout": (("logp", "old", "mask"), lambda b: tally_rollout(b["logp"], b["old"], b["mask"])),
     "policy pull": (
         ("logp", "old", "advantages", "mask", "weight"),
-        lambda b: tally_policy_pull(b["logp"], b["old"], b["advantages"], b["mask"], b["weight"]),
+        lambda b: tally_policy_pull(b["logp"], b["old"], b["advantages"], b["mask"], b["weight"], clip=(0.2, 0.2)),
     ),
     "entropy": (("entropy", "mask"), lambda b: tally_entropy(b["entropy"], b["mask"])),
     "forced": (("chosen", "mask", "ids"), lambda b: tally_forced(b["chosen"], b["mask"], b["ids"])),
