@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from transformers import Qwen2ForCausalLM
+from trl import RLOOConfig, RLOOTrainer
 
 import rlvitals
 from rlvitals.integrations.trl import measure
@@ -150,3 +153,21 @@ def test_a_loss_whose_pull_has_no_closed_form_says_so(
     found = tiny.steps(reporter)[0]
     assert found.missing["kl.pull_ratio"] == found.missing["kl.share_of_gradient"] == reason
     assert "kl.grad_norm" in found.values
+
+
+def test_old_log_probs_of_whole_completions_are_not_told_as_a_ratio_of_1(policy: Path, make: MakeTrainer) -> None:
+    template = make(max_steps=1)
+    kept = ("output_dir", "max_completion_length", "per_device_train_batch_size", "num_generations", "max_steps")
+    settings = {name: getattr(template.args, name) for name in kept}
+    trainer = RLOOTrainer(
+        model=Qwen2ForCausalLM.from_pretrained(str(policy)),
+        processing_class=template.processing_class,
+        reward_funcs=tiny.letters,
+        args=RLOOConfig(**settings, report_to=[], use_cpu=True, bf16=False, save_strategy="no", disable_tqdm=True),
+        train_dataset=template.train_dataset,
+    )
+    reporter = rlvitals.attach(trainer)
+    trainer.train()
+    found = tiny.steps(reporter)[0]
+    assert found.missing["ratio.max"] == measure.SEQUENCE_PULL
+    assert found.values["policy.loss_tokens"] > 0

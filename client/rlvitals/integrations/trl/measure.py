@@ -80,7 +80,8 @@ def pieces(trainer: Any, batch: MicroBatch) -> Iterator[Piece]:
     yield from _sampler(old if old is not None else logp, sampled, mask, where)
     yield "ratios to the reference", partial(_over_reference, trainer, logp, ref, mask, where)
     if old is None:
-        yield "ratios", partial(absent, OF_OLD, ratios.NO_OLD, logp)
+        reason = ratios.NO_OLD if inputs.get("old_logps") is None else SEQUENCE_PULL
+        yield "ratios", partial(absent, OF_OLD, reason, logp)
     else:
         yield "finite ratios", partial(nonfinite.measure_nonfinite_ratios, logp, old, mask, **where)
     yield from _with_advantages(trainer, batch, logp, mask)
