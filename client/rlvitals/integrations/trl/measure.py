@@ -114,6 +114,14 @@ def loss_mask(inputs: Mapping[str, Any]) -> Tensor | None:
     return mask if mask is None or tools is None else mask * tools
 
 
+def shows_entropy(batch: MicroBatch) -> bool:
+    """Whether the entropy of each token can be measured, so that the trainer's own mean is not needed."""
+    mask = loss_mask(batch.inputs)
+    if mask is None or batch.logp is None or batch.entropy is None:
+        return False
+    return batch.logp.shape == mask.shape == batch.entropy.shape
+
+
 def weights(trainer: Any, inputs: Mapping[str, Any], mask: Tensor) -> Tensor:
     """The weight that this trainer's loss gives each token."""
     return gradients.weights_for(
@@ -139,7 +147,7 @@ def _written(trainer: Any, batch: MicroBatch, mask: Tensor) -> Iterator[Piece]:
     only its mask tells.
     """
     inputs = batch.inputs
-    if batch.entropy is not None and batch.entropy.shape == mask.shape:
+    if batch.entropy is not None and shows_entropy(batch):
         yield "entropy", partial(measure_entropy, batch.entropy, mask)
     chosen = inputs.get("tool_mask")
     if chosen is not None:

@@ -98,7 +98,7 @@ class Session:
                 step, every = int(self.trainer.state.global_step) + 1, self._kl_gradient_every
                 self._step.tally += measure_kl_gradient(self.trainer, shown, step=step, every=every)
         self._step.micro_batches += 1
-        self._step.entropy_shown |= entropy is not None
+        self._step.entropy_shown |= measure.shows_entropy(batch)
         for what, launch in measure.pieces(self.trainer, batch):
             with Guard(f"measuring {what}"):
                 found = launch()
