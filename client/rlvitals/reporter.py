@@ -378,6 +378,8 @@ class Reporter:
                 return
             self._started = True
             self._sender.start()
+        if self.settings.mode is Mode.ONLINE:
+            notices.once(f"run:{self.run.id}", f"run {self.run.id}: {self.settings.url}/ui/run/{self.run.id}")
         self.event(EventKind.ATTEMPT, None, reason=self._reason, pid=os.getpid(), host=_host())
 
     def _rewind(self, last: int, step: int) -> None:

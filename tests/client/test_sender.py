@@ -443,6 +443,18 @@ def test_a_failing_write_in_mid_run_is_told_and_counted_in_no_drop(
     assert reporter.counters["dropped"] == 0
 
 
+def test_a_run_says_once_where_its_page_is(
+    service: Service, make_reporter: MakeReporter, caplog: pytest.LogCaptureFixture
+) -> None:
+    reporter = make_reporter(service.url)
+    for step in range(3):
+        reporter.report(step, {"a": 1.0})
+    assert reporter.flush(DEADLINE_S)
+    assert [m for m in caplog.messages if "/ui/run/" in m] == [
+        f"rlvitals: run {reporter.run.id}: {service.url}/ui/run/{reporter.run.id}"
+    ]
+
+
 def test_values_still_on_a_device_are_journalled_in_order_once_ready(
     service: Service, make_reporter: MakeReporter
 ) -> None:
