@@ -30,8 +30,9 @@ def print_report(text: str, command: str, code: int) -> int:
 
 def printable(text: str) -> str:
     """Text of others with what may steer a terminal as escapes."""
-    return "".join(c if c.isprintable() else _escape(ord(c)) for c in text)
+    return "".join(c if c.isprintable() else escape(ord(c)) for c in text)
 
 
-def _escape(code: int) -> str:
+def escape(code: int) -> str:
+    """A code point spelt out."""
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

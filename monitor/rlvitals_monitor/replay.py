@@ -6,13 +6,15 @@ import argparse
 import json
 import math
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from rlvitals.contract import codec
 from rlvitals.contract.alert import Truth
 from rlvitals.formats.log import Format
 from rlvitals.formats.steps import stride
+from rlvitals.progress import ProgressBar
 from rlvitals.screen import print_report, printable
 from rlvitals_monitor.alerts.judge import Judgement, judge_step, order
 from rlvitals_monitor.alerts.memory import AttemptMemory, begin
@@ -27,6 +29,8 @@ from rlvitals_monitor.rules.document import RuleFileError
 from rlvitals_monitor.rules.loader import load_rules
 from rlvitals_monitor.rules.rule import Rule
 
+BAR_BYTES = 1 << 25
+"""A log from here on takes long enough to show how far its reading is."""
 SPARKS = "▁▂▃▄▅▆▇█"
 SPARK_WIDTH = 32
 
@@ -58,8 +62,8 @@ class Replay:
                     "step": e.fired,
                     "line": self.past.lines.get(e.fired),
                     "resolved_step": e.resolved,
-                    "value": _plain(e.judgement.evaluation.value),
-                    "threshold": _plain(e.judgement.evaluation.threshold),
+                    "value": codec.encode(e.judgement.evaluation.value),
+                    "threshold": codec.encode(e.judgement.evaluation.threshold),
                     "metric": e.judgement.evaluation.metric,
                     "codes": list(table.codes_of(e.alert, e.severity.value)),
                 }
@@ -189,8 +193,13 @@ def main(argv: Sequence[str]) -> int:
     told = _parser().parse_args(argv)
     try:
         rules = load_rules(told.rules) if told.rules else RuleSettings().load()
-        past = read_past_run(told.log, stride=told.every, form=told.format, run=told.run, seen=_progress(told.log))
+        size = told.log.stat().st_size
+        bar = ProgressBar(sys.stderr if size >= BAR_BYTES else None, "reading")
+        past = read_past_run(
+            told.log, stride=told.every, form=told.format, run=told.run, seen=lambda read: bar(read, size)
+        )
         found = replay_log(past, rules)
+        bar.close()
     except (OSError, ValueError, RuleFileError) as error:
         sys.stderr.write(f"rlvitals replay: {error}\n")
         return 2
@@ -255,25 +264,6 @@ def _episode(episode: Episode, past: PastRun) -> str:
 def _some(names: Sequence[str], most: int = 20) -> str:
     more = f" … and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(printable(name) for name in names[:most]) + more
-
-
-def _plain(value: float | None) -> float | str | None:
-    if value is None or math.isfinite(value):
-        return value
-    return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
-
-
-def _progress(path: Path) -> Callable[[int], object]:
-    """A bar on a terminal, for logs that take a while."""
-    size = path.stat().st_size if path.exists() else 0
-    if not sys.stderr.isatty() or size < 1 << 25:
-        return lambda _: None
-
-    def show(read: int) -> None:
-        part = min(read / size, 1.0)
-        sys.stderr.write(f"\r{'█' * int(30 * part):<30} {100 * part:3.0f} %" + ("\r\x1b[K" if part >= 1 else ""))
-
-    return show
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -19,7 +19,6 @@ from rlvitals.preflight.file_kind import read_regular
 from rlvitals.preflight.finding import Finding, Report
 from rlvitals.preflight.garble import spell_damage
 from rlvitals.preflight.inputs import Inputs, check_inputs, context_of, counter, marker_of
-from rlvitals.preflight.progress import ProgressBar
 from rlvitals.preflight.source import named_folder, tokenizer_of
 from rlvitals.preflight.subject import Subject
 from rlvitals.preflight.table import as_json, table
@@ -28,6 +27,7 @@ from rlvitals.preflight.tokenization import check_tokenization
 from rlvitals.preflight.tokenizer import read_tokenizer
 from rlvitals.preflight.trainer_config import TrainerConfig, read_config
 from rlvitals.preflight.trainer_keys import Trainer
+from rlvitals.progress import ProgressBar
 from rlvitals.screen import print_report
 
 TOKENIZER_PACKAGES = ("transformers", "tokenizers", "numpy", "jinja2")

@@ -6,6 +6,8 @@ import unicodedata
 from collections.abc import Iterator
 from typing import TextIO
 
+from rlvitals.screen import escape
+
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 
@@ -18,10 +20,7 @@ def escaped(text: str) -> str:
 
 def _escape(char: str) -> str:
     known = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
-    code = ord(char)
-    return known.get(char) or (
-        f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
-    )
+    return known.get(char) or escape(ord(char))
 
 
 def width(text: str) -> int:

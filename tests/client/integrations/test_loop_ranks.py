@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import json
-import os
-import socket
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import rlvitals
 from tests.client.integrations import grpo, loop_rank, tiny
+from tests.client.integrations.pair import run_pair
 
 DEADLINE_S = 120.0
 
 
 @pytest.mark.slow
 def test_two_ranks_report_as_one_and_stop_at_the_same_step(tmp_path: Path) -> None:
-    first, second = sorted(_both(tmp_path), key=lambda told: int(told["rank"]))
+    first, second = sorted(
+        run_pair(loop_rank.__name__, tmp_path, deadline_s=DEADLINE_S), key=lambda told: int(told["rank"])
+    )
     assert (first["stopped"], second["stopped"]) == (True, True)
     assert second["values"] == []
     assert len(first["values"]) == 2
@@ -54,32 +51,3 @@ def test_a_loop_prepared_by_accelerate_is_the_same_bit_for_bit(
     step = tiny.steps(vitals.reporter)[-1]
     assert step.values["policy.learning_rate"] == 1e-2
     assert step.values["gradient.update_ratio"] > 0
-
-
-def _both(folder: Path) -> list[dict[str, Any]]:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    common = {**os.environ, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": "2"}
-    common |= {"RLVITALS_MODE": "offline", "RLVITALS_RAISE": "1", "OMP_NUM_THREADS": "1"}
-    processes = [
-        subprocess.Popen(
-            [sys.executable, "-m", loop_rank.__name__],
-            env={**common, "RANK": str(n), "LOCAL_RANK": str(n), "RLVITALS_DIR": str(folder / f"spool-{n}")},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for n in range(2)
-    ]
-    told = []
-    try:
-        for process in processes:
-            out, err = process.communicate(timeout=DEADLINE_S)
-            assert process.returncode == 0, err[-3000:]
-            told.append(json.loads(out.splitlines()[-1]))
-    finally:
-        for process in processes:
-            process.kill()
-            process.wait()
-    return told

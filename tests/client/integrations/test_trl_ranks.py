@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import socket
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +14,7 @@ from rlvitals.integrations.ranks import Ranks
 from rlvitals.probes.tally import Tally
 from tests.client.integrations import rank as rank_module
 from tests.client.integrations.conftest import MakeTrainer
+from tests.client.integrations.pair import run_pair
 
 DEADLINE_S = 240.0
 
@@ -71,7 +68,8 @@ def test_all_that_a_step_tells_crosses_the_wire_unchanged_and_adds_up(
 def test_two_ranks_pause_together_beyond_the_time_out_and_agree_on_the_coefficient(
     policy: Path, tmp_path: Path
 ) -> None:
-    first, second = sorted(_both(policy, tmp_path), key=lambda told: int(told["rank"]))
+    told = run_pair(rank_module.__name__, tmp_path, str(policy), str(tmp_path), deadline_s=DEADLINE_S)
+    first, second = sorted(told, key=lambda rank: int(rank["rank"]))
     assert (first["enabled"], second["enabled"]) == (True, False)
     assert first["beats"] * 0.5 > rank_module.TIMEOUT_S
     assert (first["steps"], second["steps"]) == (4, 4)
@@ -87,33 +85,3 @@ def test_two_ranks_pause_together_beyond_the_time_out_and_agree_on_the_coefficie
         assert values["gradient.update_ratio"] > 0 == values["gradient.skipped_steps"]
         assert {"text.looping_completions", "text.duplicate_rate", "policy.entropy_p10"} <= set(values)
         assert 0 < values["progress.phase_update_s"] <= values["progress.step_time"]
-
-
-def _both(policy: Path, folder: Path) -> list[dict[str, Any]]:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    common = {**os.environ, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": "2"}
-    common |= {"RLVITALS_MODE": "offline", "RLVITALS_RAISE": "1", "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
-    common |= {"PYTHONFAULTHANDLER": "1"}  # an abort in a library says where
-    processes = [
-        subprocess.Popen(
-            [sys.executable, "-m", rank_module.__name__, str(policy), str(folder)],
-            env={**common, "RANK": str(n), "LOCAL_RANK": str(n), "RLVITALS_DIR": str(folder / f"spool-{n}")},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for n in range(2)
-    ]
-    told = []
-    try:
-        for process in processes:
-            out, err = process.communicate(timeout=DEADLINE_S)
-            assert process.returncode == 0, err[-3000:]
-            told.append(json.loads(out.splitlines()[-1]))
-    finally:
-        for process in processes:
-            process.kill()
-            process.wait()
-    return told

@@ -15,9 +15,9 @@ import pytest
 from rlvitals import cli
 from rlvitals.preflight import command
 from rlvitals.preflight.finding import Finding, Report, Verdict
-from rlvitals.preflight.progress import ProgressBar
 from rlvitals.preflight.table import as_json, table
 from rlvitals.preflight.terminal import coloured, escaped, padded, width, wrapped
+from rlvitals.progress import ProgressBar
 
 S, E = "<|im_start|>", "<|im_end|>"
 
