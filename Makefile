@@ -10,7 +10,7 @@ DEMO_SECONDS ?= 150
 DEMO_OPEN ?= 1
 DEMO_FLAGS ?=
 
-.PHONY: help demo serve test check bench bench-cases format docs browser clean
+.PHONY: help demo serve test test-trainers check bench bench-cases format docs browser clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -43,6 +43,9 @@ serve: $(VENV)/.run ## start the service and the dashboard on SQLite
 
 test: $(VENV)/.dev browser ## all tests: unit, property, SQLite, PostgreSQL, browser, end to end
 	@$(BIN)/python -m pytest -n 2 --dist loadgroup $(PYTEST_FLAGS)
+
+test-trainers: $(VENV)/.dev ## real trainers in environments of their own, minutes each (PYTEST_FLAGS='-k verl')
+	@$(BIN)/python -m pytest tests/trainers $(PYTEST_FLAGS)
 
 check: $(VENV)/.dev ## format, lint, types, import rules, fresh docs; reports sizes
 	@$(BIN)/ruff format --check .

@@ -52,6 +52,7 @@ class Commands:
         self._reporter, self._ranks, self._coefficient = reporter, ranks, coefficient
         self._optimizer, self._scheduler = optimizer, scheduler
         self._handlers: dict[CommandKind, Handler] = {}
+        self._reasons: dict[CommandKind, str] = {}
         self._pausing = False
         self._describe()
 
@@ -60,11 +61,18 @@ class Commands:
         if kind not in HANDLED:
             raise ValueError(f"{kind.value}: expected one of {', '.join(k.value for k in HANDLED)}")
         self._handlers[kind] = Handler(act=act, get=get)
+        self._reasons.pop(kind, None)
         if kind is CommandKind.SET_KL_COEF and get is not None:
             self._coefficient.get = get
             value = self._coefficient.now()
             if value:
                 self._reporter.control.user_value(kind, value)
+        self._describe()
+
+    def cannot(self, kind: CommandKind, reason: str) -> None:
+        """Says why a command can't be carried out here; a handler given later takes it back."""
+        self._reasons[kind] = reason
+        self._handlers.pop(kind, None)
         self._describe()
 
     def capabilities(self) -> Mapping[str, str]:
@@ -75,7 +83,7 @@ class Commands:
                 found[kind.value] = f"the loop has no handler: vitals.on({kind.value!r}, …) was not called"
         if CommandKind.SCALE_LR not in self._handlers and self._optimizer is None:
             found[CommandKind.SCALE_LR.value] = NO_OPTIMIZER
-        return found
+        return found | {kind.value: reason for kind, reason in self._reasons.items()}
 
     def obey(self, step: int) -> None:
         """Collective: carries out what has arrived, and holds as long as a pause does."""

@@ -88,6 +88,7 @@ class Facts:
     reward_weights: Sequence[float] | None = None
     reward_range: tuple[float, float] | None = None
     texts: bool = True
+    absent: Mapping[str, str] = field(default_factory=dict)
 
     def config(self) -> dict[str, object]:
         """The run's settings by the names that rules use; what was not said is left out."""

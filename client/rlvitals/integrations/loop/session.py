@@ -44,7 +44,7 @@ class Session:
             reporter=reporter,
             ranks=ranks,
             withheld=self._withheld,
-            absent=Tally(missing=ABSENT),
+            absent=Tally(missing={**ABSENT, **facts.absent}),
             table=self._reader.text.table,
         )
         self._vocabulary = facts.rows()

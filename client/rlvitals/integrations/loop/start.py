@@ -50,6 +50,7 @@ def run(
     reward_weights: Sequence[float] | None = None,
     reward_range: tuple[float, float] | None = None,
     texts: bool = True,
+    absent: Mapping[str, str] | None = None,
     **arguments: Any,
 ) -> Vitals:
     """A run of a loop of your own; ``with rlvitals.run(…) as vitals`` closes it with how it ended. Never raises.
@@ -69,7 +70,7 @@ def run(
     (grpo, bnpo, dr_grpo, dapo, …, see `gradients.weights_for`), ``accumulation`` micro-batches a step, ``epsilon``
     and ``epsilon_high`` the clip range. ``reward_names`` and ``reward_weights`` belong to rewards (B, F);
     ``reward_range`` are the least and the greatest reward of an answer. ``texts=False`` sends counts only, never a
-    completion or a prompt.
+    completion or a prompt. ``absent={"critic.loss": "no value head"}`` are your reasons for what it can never tell.
 
     The other arguments are those of `rlvitals.init` (``run`` is its id). Call it on every rank, after the process
     group has been made: rank 0 reports for all.
@@ -98,6 +99,7 @@ def run(
         reward_weights=reward_weights,
         reward_range=reward_range,
         texts=texts,
+        absent=absent or {},
     )
     ranks = _meet()
     reporter = _reporter(facts, config, {"project": project, "name": name, **known}, ranks)

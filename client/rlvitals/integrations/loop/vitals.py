@@ -165,6 +165,11 @@ class Vitals:
         with Guard("vitals.on"):
             self._commands.on(CommandKind(kind), act, get)
 
+    def cannot(self, kind: str | CommandKind, reason: str) -> None:
+        """Says why a command can't be carried out in this loop, so that people read it instead of trying."""
+        with Guard("vitals.cannot"):
+            self._commands.cannot(CommandKind(kind), reason)
+
     def checkpoint_saved(self, step: int, folder: str = "") -> None:
         """Tells of a checkpoint that the loop wrote by itself."""
         self.reporter.event(EventKind.CHECKPOINT, step, folder=str(folder))
