@@ -1,7 +1,8 @@
 """Virtual environments with other versions of trainers, made once and kept under ``.cache/trainers``.
 
-``requirements/<name>.txt`` says what is installed beside what the development environment has (torch among it, which
-is not copied); ``requirements/<name>.no-deps.txt`` what is installed without its own bounds. Own packages go first.
+``requirements/<name>.txt`` says what is installed beside what the development environment has (torch among it,
+which is not copied); ``requirements/<name>.no-deps.txt`` what is installed without its bounds. An environment's
+own packages go before those of the house.
 """
 
 from __future__ import annotations

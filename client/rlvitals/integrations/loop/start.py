@@ -70,7 +70,7 @@ def run(
     (grpo, bnpo, dr_grpo, dapo, …, see `gradients.weights_for`), ``accumulation`` micro-batches a step, ``epsilon``
     and ``epsilon_high`` the clip range. ``reward_names`` and ``reward_weights`` belong to rewards (B, F);
     ``reward_range`` are the least and the greatest reward of an answer. ``texts=False`` sends counts only, never a
-    completion or a prompt. ``absent={"critic.loss": "no value head"}`` are your reasons for what it can never tell.
+    completion or a prompt. ``absent={"critic.loss": "no value head"}`` says why it can never be told.
 
     The other arguments are those of `rlvitals.init` (``run`` is its id). Call it on every rank, after the process
     group has been made: rank 0 reports for all.
