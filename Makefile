@@ -10,7 +10,7 @@ DEMO_SECONDS ?= 150
 DEMO_OPEN ?= 1
 DEMO_FLAGS ?=
 
-.PHONY: help demo serve test test-trainers check bench bench-cases format docs browser clean
+.PHONY: help demo serve test test-trainers check bench bench-cases bench-peers format docs browser clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -60,6 +60,9 @@ bench: $(VENV)/.dev ## speed and memory, as ratios against a baseline in the sam
 
 bench-cases: $(VENV)/.dev ## what the rules say of public failure reports, where they lie beside the repository
 	@$(BIN)/python -m benchmarks cases
+
+bench-peers: $(VENV)/.dev ## the same reports through other monitors, each in an environment of its own
+	@$(BIN)/python -m benchmarks peers
 
 format: $(VENV)/.dev ## rewrite the code in the house format
 	@$(BIN)/ruff format .

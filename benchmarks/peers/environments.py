@@ -1,0 +1,29 @@
+"""A virtual environment for each peer, made once and kept under ``.cache/peers``."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+CACHE = Path(__file__).resolve().parents[2] / ".cache" / "peers"
+VERSIONS = {"rlwatch": "0.5.1", "rldoctor": "0.2.0", "rlprobe": "0.1.0"}
+PIP_S = 900.0
+
+
+def python_of(peer: str) -> Path:
+    """The interpreter that has it. Raises RuntimeError with pip's last words."""
+    folder = CACHE / f"{peer}-{VERSIONS[peer]}"
+    python, made = folder / "bin" / "python", folder / ".made"
+    if not made.exists():
+        print(f"· making an environment with {peer} {VERSIONS[peer]}", flush=True)
+        _call([sys.executable, "-m", "venv", "--clear", str(folder)])
+        _call([str(python), "-m", "pip", "install", "--quiet", f"{peer}=={VERSIONS[peer]}"])
+        made.touch()
+    return python
+
+
+def _call(command: list[str]) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PIP_S, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(command)}: {(done.stderr or done.stdout)[-2000:]}")
