@@ -22,8 +22,8 @@ OURS = "rlvitals"
 WIDTH = 32
 LEGEND = """\
   ✓ a code that the log supports, or rightly quiet; ? another code; · quiet where it should ring; ✗ a code that
-  must not be said, or a warning on a benign run. In brackets the record of the log. A lead counts from the first code
-  that is true of the run, however early: who rings on healthy runs too has a long one.
+  must not be said, or a warning on a benign run. In brackets the record of the log. A lead counts from the
+  first code that is true of the run, however early: who rings on healthy runs too has a long one.
 """
 
 
