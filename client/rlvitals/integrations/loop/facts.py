@@ -89,6 +89,8 @@ class Facts:
     reward_range: tuple[float, float] | None = None
     texts: bool = True
     absent: Mapping[str, str] = field(default_factory=dict)
+    tells: frozenset[str] | None = None
+    """The registry's metrics that are this process's to tell where several write one run; None for all."""
 
     def config(self) -> dict[str, object]:
         """The run's settings by the names that rules use; what was not said is left out."""
@@ -114,7 +116,9 @@ class Facts:
         found = dict.fromkeys(GROUPED, NO_GROUPING) if self.group_size is None else {}
         if self.loss_type is None:
             found |= dict.fromkeys(WEIGHTED, NO_WEIGHTS)
-        return found | (dict.fromkeys(WEIGHTED, NO_COEFFICIENT) if self.kl_coef is None else {})
+        if self.kl_coef is None:
+            found |= dict.fromkeys(WEIGHTED, NO_COEFFICIENT)
+        return {name: self.absent.get(name, reason) for name, reason in found.items()}
 
 
 @dataclass(slots=True)

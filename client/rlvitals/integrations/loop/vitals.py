@@ -144,12 +144,20 @@ class Vitals:
         ``values`` and ``scalars`` are the loop's own numbers. Names that trainers use (``lr``, ``entropy``,
         ``epoch``, ``grad_norm``) stand for the registry's where we did not measure it ourselves.
         """
+        self.report(step, values, **scalars)
+        self.obey(step)
+
+    def report(self, step: int, values: Mapping[str, Any] | None = None, **scalars: Any) -> None:
+        """Ends a step as `step` does, without carrying out commands: for trainers with another place for them."""
         with Guard("vitals.step"):
             told = {**(values or {}), **scalars}
             if self._session is not None:
                 self._session.step_ends(int(step), told)
             else:
                 self.reporter.report(int(step), told, missing=dict.fromkeys(ABSENT, NO_PROBES))
+
+    def obey(self, step: int) -> None:
+        """Carries out what has been asked for, and holds as long as a pause does. Between two steps only."""
         with Guard("commands"):
             self._commands.obey(int(step))
 
