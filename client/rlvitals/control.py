@@ -98,10 +98,13 @@ class Control:
         known: Callable[[], Mapping[str, bool]] = dict,
         limits: ControlLimits | None = None,
         capabilities: Callable[[], Mapping[str, str]] = dict,
+        obeys: frozenset[CommandKind] | None = None,
         wall: Callable[[], datetime] = lambda: datetime.now(timezone.utc),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.limits = limits or ControlLimits()
+        self.obeys = obeys
+        """The kinds that this process carries out, None for all; others are answered by other processes."""
         self.released_by = ""
         """Why the last pause ended: ``resume``, ``stop``, ``longest pause`` or ``service silent``."""
         self._journal_command, self._journal_outcome = journal_command, journal_outcome
@@ -114,6 +117,7 @@ class Control:
         self._changed_at: dict[CommandKind, int] = {}
         self._paused_since: float | None = None
         self._pause_s = 0.0
+        self._stopped_elsewhere: datetime | None = None
         self._heard_at = clock()
         self._enabled = True
 
@@ -138,6 +142,10 @@ class Control:
         if self._known is None:
             self._known = dict(self._load_known())
         for command in offered:
+            if self.obeys is not None and command.kind not in self.obeys:
+                if command.kind is CommandKind.STOP:
+                    self._stopped_elsewhere = command.expires_at
+                continue
             answered = self._known.get(command.id)
             if answered is False:
                 self._known[command.id] = True
@@ -195,6 +203,8 @@ class Control:
         for command in waiting:
             if command.kind in (CommandKind.RESUME, CommandKind.STOP) and self._wall() < command.expires_at:
                 return str(command.kind.value)
+        if self._stopped_elsewhere is not None and self._wall() < self._stopped_elsewhere:
+            return CommandKind.STOP.value
         if now - since >= self._pause_s:
             return "longest pause"
         return "service silent" if now - max(self._heard_at, since) >= self.limits.fail_open_s else ""

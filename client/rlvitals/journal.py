@@ -39,6 +39,11 @@ class Writer:
     attempt: str
     writer: str = "main"
 
+    @property
+    def folder(self) -> str:
+        """The name of its journal's folder: other writers of the attempt may share the spool."""
+        return self.attempt if self.writer == "main" else f"{self.attempt}.{self.writer}"
+
 
 @dataclass(slots=True)
 class _Kept:

@@ -25,6 +25,7 @@ from rlvitals.drops import Drops
 from rlvitals.follow import Taken, commands_taken
 from rlvitals.guard import Guard, kept
 from rlvitals.journal import Journal, Writer
+from rlvitals.part import ALONE, Part
 from rlvitals.record import Kind
 from rlvitals.sender import Sender
 from rlvitals.settings import Mode, Settings
@@ -67,7 +68,8 @@ class Reporter:
     """Thread-safe and fork-safe. Every method returns at once; none raises (see `rlvitals.guard`).
 
     ``run`` and ``attempt`` say whose journal is written; ``control`` is the mailbox for commands. A forked child
-    that reports does so as an attempt of its own; so does a step counter that goes back.
+    that reports does so as an attempt of its own; so does a step counter that goes back. ``part`` is this
+    process's where several write one attempt.
     """
 
     def __init__(
@@ -76,10 +78,12 @@ class Reporter:
         run: RunInfo,
         *,
         limits: ControlLimits | None = None,
+        part: Part = ALONE,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.settings = settings
         self.run = run
+        self.part = part
         self.attempt = ""
         self.last_step: int | None = None
         self.current_phase = Phase.STARTING
@@ -103,6 +107,7 @@ class Reporter:
             capabilities=lambda: self.run.capabilities,
             limits=limits
             or ControlLimits(longest_pause_s=settings.longest_pause_s, fail_open_s=settings.fail_open_s),
+            obeys=part.obeys,
         )
         self._sender = self._new_sender()
         self._journal = self._new_journal()
@@ -226,6 +231,8 @@ class Reporter:
         """Says what the loop is doing now, so that a long evaluation is not taken for a stall."""
         if phase != self.current_phase or not self._started:
             self.current_phase = Phase(phase)
+            if not self.part.leads:
+                return
             self.event(EventKind.PHASE, self.last_step, phase=self.current_phase.value)
 
     @kept(None)
@@ -390,10 +397,12 @@ class Reporter:
         self.event(EventKind.ATTEMPT, step, reason="rewind", before=last, pid=os.getpid(), host=_host())
 
     def _new_journal(self) -> Journal:
-        self.attempt = os.urandom(8).hex()
+        first = not self.attempt and self.part.attempt
+        self.attempt = self.part.attempt if first else os.urandom(8).hex()
+        writer = Writer(run=self.run, attempt=self.attempt, writer=self.part.writer)
         journal = Journal(
-            journal_folder(self.settings.spool, self.run.id, self.attempt),
-            Writer(run=self.run, attempt=self.attempt),
+            journal_folder(self.settings.spool, self.run.id, writer.folder),
+            writer,
             own=OWN_METRICS,
             drops=self._drops,
             segment_bytes=self.settings.segment_bytes,
@@ -407,7 +416,9 @@ class Reporter:
             self.settings, self.control, self._drops, heartbeat=self._heartbeat, settle=self._settle_ready
         )
 
-    def _heartbeat(self) -> Heartbeat:
+    def _heartbeat(self) -> Heartbeat | None:
+        if not self.part.leads:
+            return None
         phase = Phase.PAUSED if self.control.paused else self.current_phase
         return Heartbeat(time_s=self._clock(), phase=phase, last_step=self.last_step)
 

@@ -46,7 +46,8 @@ class Post(Protocol):
 
 
 class Sender:
-    """``settle`` journals device values that arrived and says whether none is left; ``heartbeat`` makes one."""
+    """``settle`` journals device values that arrived and says whether none is left; ``heartbeat`` makes one
+    (None where another process speaks for the run)."""
 
     def __init__(
         self,
@@ -54,7 +55,7 @@ class Sender:
         control: Control,
         drops: Drops,
         *,
-        heartbeat: Callable[[], Heartbeat],
+        heartbeat: Callable[[], Heartbeat | None],
         settle: Callable[[], bool] = lambda: True,
         post: Post | None = None,
         clock: Callable[[], float] = time.monotonic,

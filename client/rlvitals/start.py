@@ -14,6 +14,7 @@ from rlvitals.config import clean
 from rlvitals.contract.report import RunInfo
 from rlvitals.control import ControlLimits
 from rlvitals.guard import Guard
+from rlvitals.part import ALONE, Part
 from rlvitals.reporter import Reporter
 from rlvitals.settings import Mode
 
@@ -36,11 +37,13 @@ def init(
     spool: str | os.PathLike[str] | None = None,
     mode: str | Mode | None = None,
     limits: ControlLimits | None = None,
+    part: Part = ALONE,
 ) -> Reporter:
     """Makes a `Reporter`. Arguments go before RLVITALS_* variables, those before a local service's token file.
 
-    ``run`` is the run's id: the same id again is another attempt of the same run. Never raises; a reporter that
-    does nothing comes back if it cannot be made.
+    ``run`` is the run's id: the same id again is another attempt of the same run, unless ``part`` says that
+    several processes write one attempt together. Never raises; a reporter that does nothing comes back if it
+    cannot be made.
     """
     with Guard("rlvitals.init"):
         chosen = settings.load(
@@ -56,7 +59,7 @@ def init(
             tags=tuple(tag[:64] for tag in chosen.tags[:64]),
             capabilities=dict(capabilities or {}),
         )
-        return Reporter(chosen, info, limits=limits)
+        return Reporter(chosen, info, limits=limits, part=part)
     return Reporter.disabled()
 
 

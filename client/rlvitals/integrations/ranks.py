@@ -23,12 +23,15 @@ Action = tuple[int, float]
 
 
 class Ranks:
-    """``rank`` 0 of 1 without torch.distributed. Every method must be called on all ranks, in the same order."""
+    """``rank`` 0 of 1 without torch.distributed. Every method must be called on all ranks, in the same order.
 
-    def __init__(self, group: Any = None) -> None:
-        self._group = group
-        self.rank = dist.get_rank() if group is not None else 0
+    ``first`` is the training's rank that counts as 0 here and speaks for all.
+    """
+
+    def __init__(self, group: Any = None, first: int = 0) -> None:
+        self._group, self._first = group, first
         self.size = dist.get_world_size() if group is not None else 1
+        self.rank = (dist.get_rank() - first) % self.size if group is not None else 0
 
     @classmethod
     def meet(cls, timeout_s: float) -> Ranks:
@@ -48,7 +51,7 @@ class Ranks:
         gathered: list[str] | None = [""] * self.size if self.rank == 0 else None
         own = _written(tally)
         with Guard("gathering the ranks' tallies") as watch:
-            dist.gather_object(own, gathered, dst=0, group=self._group)
+            dist.gather_object(own, gathered, dst=self._first, group=self._group)
         if watch.failed:
             self._part()
             return tally
@@ -64,7 +67,7 @@ class Ranks:
             sheet[0] = len(told) // 2
             sheet[1 : 1 + len(told)] = torch.tensor(told, dtype=torch.float64)
         with Guard("telling the ranks") as watch:
-            dist.broadcast(sheet, src=0, group=self._group)
+            dist.broadcast(sheet, src=self._first, group=self._group)
         if watch.failed:
             self._part()
             return []
@@ -77,7 +80,7 @@ class Ranks:
             return wait
         word = torch.tensor([float(wait)])
         with Guard("pausing the ranks") as watch:
-            dist.broadcast(word, src=0, group=self._group)
+            dist.broadcast(word, src=self._first, group=self._group)
         if watch.failed:
             self._part()
         return bool(word[0]) and not watch.failed

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from rlvitals.contract.metrics import BY_NAME
 from rlvitals.guard import Guard
 from rlvitals.integrations.pieces import GRADIENT, LOSS
 from rlvitals.integrations.ranks import Ranks
@@ -27,12 +28,16 @@ class Teller:
     """Lives on every rank; only rank 0's reporter is enabled. ``table`` names tokens where there is one.
 
     ``withheld`` are metrics that do not hold for this trainer, ``absent`` what it cannot give, with the reasons.
+    ``own`` are the integration's reasons, which go before the general ones. ``tells`` are the registry's metrics
+    that are this process's to tell where several write one run (None: all).
     """
 
     reporter: Reporter
     ranks: Ranks
     withheld: Mapping[str, str] = field(default_factory=dict)
     absent: Tally = field(default_factory=Tally.zero)
+    own: Mapping[str, str] = field(default_factory=dict)
+    tells: frozenset[str] | None = None
     table: TokenTable | None = None
     _waiting: Finished | None = None
 
@@ -102,19 +107,25 @@ class Teller:
             GRADIENT: NO_NORM,
             **self.absent.missing,
             **found.missing,
+            **self.own,
             **self.withheld,
         }
         if LOSS in tally.sums:
             values[LOSS] = tally.sums[LOSS] / self.ranks.size
         if GRADIENT in tally.sums:
             values[GRADIENT] = tally.sums[GRADIENT]
-        values = {name: value for name, value in values.items() if name not in self.withheld}
+        values = {name: v for name, v in values.items() if name not in self.withheld and self._is_ours(name)}
         named = Measured(values=values, extremes=found.extremes, histograms=found.histograms)
         if self.table is not None:
             named = self.table.named(named)
         return Measured(
             values=values,
-            missing={name: reason for name, reason in missing.items() if name not in values},
-            extremes=named.extremes,
-            histograms=named.histograms,
+            missing={
+                name: reason for name, reason in missing.items() if name not in values and self._is_ours(name)
+            },
+            extremes={name: extreme for name, extreme in named.extremes.items() if self._is_ours(name)},
+            histograms={name: bins for name, bins in named.histograms.items() if self._is_ours(name)},
         )
+
+    def _is_ours(self, name: str) -> bool:
+        return self.tells is None or name in self.tells or name not in BY_NAME

@@ -83,7 +83,9 @@ class Commands:
                 found[kind.value] = f"the loop has no handler: vitals.on({kind.value!r}, …) was not called"
         if CommandKind.SCALE_LR not in self._handlers and self._optimizer is None:
             found[CommandKind.SCALE_LR.value] = NO_OPTIMIZER
-        return found | {kind.value: reason for kind, reason in self._reasons.items()}
+        found |= {kind.value: reason for kind, reason in self._reasons.items()}
+        obeys = self._reporter.part.obeys
+        return found if obeys is None else {kind.value: found[kind.value] for kind in KINDS if kind in obeys}
 
     def obey(self, step: int) -> None:
         """Collective: carries out what has arrived, and holds as long as a pause does."""

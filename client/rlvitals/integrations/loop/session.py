@@ -44,7 +44,9 @@ class Session:
             reporter=reporter,
             ranks=ranks,
             withheld=self._withheld,
-            absent=Tally(missing={**ABSENT, **facts.absent}),
+            absent=Tally(missing=ABSENT),
+            own=facts.absent,
+            tells=facts.tells,
             table=self._reader.text.table,
         )
         self._vocabulary = facts.rows()
