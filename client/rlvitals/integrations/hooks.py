@@ -10,25 +10,19 @@ import functools
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from enum import Enum
 from typing import Any
 
+from rlvitals.contract.hooks import HookState as HookState
 from rlvitals.contract.report import EventKind
 from rlvitals.guard import Guard
 from rlvitals.reporter import Reporter
 
 BLIND_AFTER_STEPS = 3
 """A hook that has shown nothing in so many steps is called blind."""
-
-
-class HookState(str, Enum):
-    """``optional`` absences cost nothing; ``blind`` ones are patched and have shown nothing for some steps."""
-
-    ABSENT = "absent"
-    PATCHED = "patched"
-    SEEN = "seen"
-    BLIND = "blind"
-    FAILING = "failing"
+RETOLD_EVERY_STEPS = 50
+"""How old the counts of a table may become in the journal."""
+CHANGES_TOLD_MAX = 200
+"""A hook that fails every other time changes its state at each step; after so many only the counts are retold."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -63,6 +57,9 @@ class HookTable:
         self.steps = 0
         self._hooks: dict[str, Hook] = {}
         self._told: tuple[HookState, ...] = ()
+        self._changes = 0
+        self._reporter: Reporter | None = None
+        self._step: int | None = None
 
     def __iter__(self) -> Any:
         return iter(self._hooks.values())
@@ -80,6 +77,8 @@ class HookTable:
         hook = self._hooks.get(name)
         if hook is not None:
             hook.seen += 1
+            if hook.seen == 1:
+                self._tell_again()
 
     def failed(self, name: str, error: BaseException | str) -> None:
         """Our part of the hook raised, or what it was shown was of no use."""
@@ -87,6 +86,8 @@ class HookTable:
         if hook is not None:
             hook.failures += 1
             hook.error = str(error)[:300] if isinstance(error, str) else f"{type(error).__name__}: {error}"[:300]
+            if hook.failures == 1:
+                self._tell_again()
 
     def rows(self) -> list[dict[str, object]]:
         """Plain data, one row a hook, in the order in which they were entered."""
@@ -104,16 +105,32 @@ class HookTable:
         ]
 
     def step_ends(self, reporter: Reporter, step: int) -> None:
-        """Counts a step and tells the table where a state has changed since it was last told."""
+        """Counts a step and tells the table where a state has changed, or its counts have grown old."""
         self.steps += 1
-        self.tell(reporter, step)
+        if self.steps % RETOLD_EVERY_STEPS == 0:
+            self._write(reporter, step)
+        else:
+            self.tell(reporter, step)
 
     def tell(self, reporter: Reporter, step: int | None = None) -> None:
-        """One event with the whole table, unless it would say what the last one said."""
+        """One event with the whole table, unless it would say what the last one said.
+
+        From the first call on, a hook's first success and first failure are told at once: where no step ever
+        ends, nothing else would tell them.
+        """
+        self._reporter, self._step = reporter, step
         states = tuple(hook.state(self.steps) for hook in self._hooks.values())
-        if states == self._told:
+        if states == self._told or self._changes >= CHANGES_TOLD_MAX:
             return
-        self._told = states
+        self._changes += 1
+        self._write(reporter, step)
+
+    def _tell_again(self) -> None:
+        if self._reporter is not None:
+            self.tell(self._reporter, self._step)
+
+    def _write(self, reporter: Reporter, step: int | None) -> None:
+        self._told = tuple(hook.state(self.steps) for hook in self._hooks.values())
         reporter.event(
             EventKind.HOOK,
             step,

@@ -7,6 +7,8 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from fastapi.concurrency import run_in_threadpool
 
+from rlvitals.contract.hooks import HooksView
+from rlvitals.contract.report import EventKind
 from rlvitals.contract.view import ChangesView, EventView, Page, RunView, TextView
 from rlvitals_monitor.api.deps import (
     PAGE_DEFAULT,
@@ -69,10 +71,28 @@ def read_texts(
 
 
 @router.get("/runs/{run}/events", response_model=list[EventView], summary="Events, newest first")
-def read_events(run: RunId, _who: Reader, store: StoreDep, limit: Limit = PAGE_DEFAULT) -> ContractResponse:
+def read_events(
+    run: RunId,
+    _who: Reader,
+    store: StoreDep,
+    kind: Annotated[EventKind | None, Query(description="default: of every kind")] = None,
+    limit: Limit = PAGE_DEFAULT,
+) -> ContractResponse:
     with store.read() as connection:
         runs.find_attempt(connection, run)
-        return ContractResponse(texts.read_events(connection, run, limit=limit))
+        return ContractResponse(texts.read_events(connection, run, limit=limit, kind=kind))
+
+
+@router.get("/runs/{run}/hooks", response_model=HooksView, summary="What the client's hooks in the trainer see")
+def read_hooks(
+    run: RunId,
+    _who: Reader,
+    store: StoreDep,
+    now: NowDep,
+    attempt: Annotated[str | None, Query(max_length=64, description="default: the newest")] = None,
+) -> ContractResponse:
+    with store.read() as connection:
+        return ContractResponse(runs.read_hooks(connection, run, attempt, now))
 
 
 @router.get("/changes", response_model=ChangesView, summary="Wait until anything changes")

@@ -17,7 +17,7 @@ from sqlalchemy import Connection, case, select, update
 
 from rlvitals.contract.command import Outcome
 from rlvitals.contract.report import Event, EventKind, Phase, Refusal, ReportBatch
-from rlvitals_monitor.store import points, texts
+from rlvitals_monitor.store import hooks, points, texts
 from rlvitals_monitor.store.admission import Place, admit
 from rlvitals_monitor.store.numbers import to_micros
 from rlvitals_monitor.store.tables import attempts, runs, writers
@@ -97,6 +97,7 @@ def store_batch(
         + texts.store_events(connection, place, events, refused)
         + len(outcomes)
     )
+    hooks.keep_table(connection, place, [event for _, event in events], now)
     reached = [report.step for _, report in steps]
     covered = max(sieve.through, through)
     _advance_writer(connection, place, covered, _reach(batch, reached), now)

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import pairwise
 from statistics import median
@@ -14,6 +14,8 @@ from statistics import median
 from rlvitals.contract.alert import Severity
 from rlvitals.contract.report import RECEIPT_HEARTBEAT_S, Phase
 from rlvitals.contract.view import Light, RunState
+from rlvitals_monitor.store import handshake
+from rlvitals_monitor.store.handshake import Handshake
 
 LATE_AFTER = timedelta(seconds=4 * RECEIPT_HEARTBEAT_S)
 STALLED_AFTER = timedelta(minutes=10)
@@ -22,20 +24,39 @@ LATE_STEPS, STALLED_STEPS = 4, 12
 PATIENT_PHASES = frozenset({Phase.EVAL.value, Phase.CHECKPOINT.value, Phase.STARTING.value})
 PATIENCE = 6
 """Evaluations, checkpoints and the start may take this many times longer."""
+FIRST_STEP_WITHIN = {
+    Phase.STARTING.value: timedelta(minutes=30),
+    Phase.ROLLOUT.value: timedelta(minutes=30),
+    Phase.EVAL.value: timedelta(minutes=60),
+    Phase.CHECKPOINT.value: timedelta(minutes=30),
+}
+"""How long a connected trainer may be without a first step. Loading hundreds of GB over a network and capturing an
+engine's graphs take 20 minutes, a first rollout of long answers as much, and an evaluation before the training
+more; trainers that tell no phases do all of it while ``starting``."""
+FIRST_STEP_ELSE = timedelta(minutes=10)
+"""In a phase that comes after all this, as an update does."""
+SILENT_TIMES = 3
+"""After so many times that long, or as long as the first step took, it is more than late."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signs:
-    """What is known of a run. ``step_s`` is the usual time of a step; ``firing`` maps severity to how many."""
+    """What is known of a run's newest attempt.
+
+    ``began_at`` is its start, ``progress_at`` when its last step came, ``steps`` how many there are at least, and
+    ``step_s`` the usual time of one. ``firing`` are the severities of what fires.
+    """
 
     phase: str
-    created_at: datetime
+    began_at: datetime
     seen_at: datetime
     progress_at: datetime | None
     step_s: float | None
+    steps: int = 0
     firing: Sequence[Severity] = ()
     worst_rule: str = ""
     stop_applied: bool = False
+    hooks: Handshake = field(default_factory=lambda: handshake.read(()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,13 +67,23 @@ class Pulse:
 
 
 def take(signs: Signs, now: datetime) -> Pulse:
-    """State by phase and clocks; the light is the worse of state and firing alerts."""
+    """State by phase and clocks; the light is the worse of state, hooks and firing alerts."""
     state, reason = _state(signs, now)
     light = _LIGHTS[state]
-    alarm, alarm_reason = _alarm(signs)
-    if _RANK.index(alarm) > _RANK.index(light):
-        return Pulse(state=state, light=alarm, reason=alarm_reason)
+    for other, why in (_sight(signs, state), _ended(signs, state), _alarm(signs)):
+        if _RANK.index(other) > _RANK.index(light):
+            light, reason = other, why
     return Pulse(state=state, light=light, reason=reason)
+
+
+def first_step_is_late(signs: Signs, now: datetime) -> bool:
+    """Whether a trainer that is connected should have sent its first step by now."""
+    within = FIRST_STEP_WITHIN.get(signs.phase, FIRST_STEP_ELSE)
+    return signs.progress_at is None and now - signs.began_at > within
+
+
+def is_over(signs: Signs) -> bool:
+    return signs.phase in (Phase.FINISHED.value, Phase.FAILED.value)
 
 
 def step_seconds(times_s: Sequence[float]) -> float | None:
@@ -79,7 +110,9 @@ def _state(signs: Signs, now: datetime) -> tuple[RunState, str]:
         return RunState.FAILED, "the trainer ended with an error"
     if signs.phase == Phase.FINISHED.value:
         return (
-            (RunState.STOPPED, "stopped by a command") if signs.stop_applied else (RunState.FINISHED, "finished")
+            (RunState.STOPPED, "stopped by a command")
+            if signs.stop_applied
+            else (RunState.FINISHED, "finished" if signs.steps else "finished without a step")
         )
     silence = now - signs.seen_at
     if silence > STALLED_AFTER:
@@ -92,16 +125,59 @@ def _state(signs: Signs, now: datetime) -> tuple[RunState, str]:
 
 
 def _progress(signs: Signs, now: datetime) -> tuple[RunState, str]:
-    waited = now - (signs.progress_at or signs.created_at)
-    patience = PATIENCE if signs.phase in PATIENT_PHASES else 1
-    usual = timedelta(seconds=signs.step_s or 0.0)
-    if waited > patience * max(STALLED_AFTER, STALLED_STEPS * usual):
-        return RunState.STALLED, f"alive, but no new step for {_span(waited)} (phase {signs.phase})"
     if signs.progress_at is None:
+        return _first_step(signs, now)
+    waited = now - signs.progress_at
+    patience = PATIENCE if signs.phase in PATIENT_PHASES else 1
+    late, stalled = LATE_AFTER, STALLED_AFTER
+    if signs.step_s is not None:
+        usual = timedelta(seconds=signs.step_s)
+        late, stalled = max(late, LATE_STEPS * usual), max(stalled, STALLED_STEPS * usual)
+    else:  # the second step takes no longer than the start and the first one
+        first = signs.progress_at - signs.began_at
+        late, stalled = max(late, first), max(stalled, SILENT_TIMES * first)
+    for state, least in ((RunState.STALLED, stalled), (RunState.LATE, late)):
+        if waited > patience * least:
+            return state, f"alive, but no new step for {_span(waited)} (phase {signs.phase})"
+    return RunState.RUNNING, _quiet(signs)
+
+
+def _first_step(signs: Signs, now: datetime) -> tuple[RunState, str]:
+    waited = now - signs.began_at
+    if not first_step_is_late(signs, now):
         return RunState.CREATED, "waiting for the first step"
-    if waited > patience * max(LATE_AFTER, LATE_STEPS * usual):
-        return RunState.LATE, f"alive, but no new step for {_span(waited)} (phase {signs.phase})"
-    return RunState.RUNNING, "all quiet"
+    silent = waited > SILENT_TIMES * FIRST_STEP_WITHIN.get(signs.phase, FIRST_STEP_ELSE)
+    why = handshake.silence(signs.hooks)
+    reason = f"connected, 0 steps in {_span(waited)} (phase {signs.phase}): {why}. {_DOCTOR}"
+    return RunState.STALLED if silent else RunState.LATE, reason
+
+
+_DOCTOR = "`rlvitals doctor` in the job's environment tells more"
+
+
+def _quiet(signs: Signs) -> str:
+    """A lamp is green only as far as something sees."""
+    known = signs.steps >= handshake.BLIND_STEPS and signs.hooks.unseen
+    return f"all quiet, as far as {signs.hooks.count()}: {signs.hooks.worst()}" if known else "all quiet"
+
+
+def _sight(signs: Signs, state: RunState) -> tuple[Light, str]:
+    """What the hooks say by themselves, whatever the clocks do; not once the trainer is gone."""
+    hooks = signs.hooks
+    if state is RunState.CREATED and hooks.failing:
+        return Light.AMBER, f"no step yet, and {hooks.worst()}"
+    if state is RunState.RUNNING and hooks.blind and signs.steps >= handshake.BLIND_STEPS:
+        return Light.AMBER, f"steps arrive, but not one hook sees: {hooks.worst()}. {_DOCTOR}"
+    if state is RunState.FINISHED and hooks.blind and not signs.steps:
+        return Light.AMBER, f"finished, but no step was seen: {hooks.worst()}"
+    return Light.GREY, ""
+
+
+def _ended(signs: Signs, state: RunState) -> tuple[Light, str]:
+    """A verdict on what is over: only where there were steps to judge and hooks that saw."""
+    if state is not RunState.FINISHED or not signs.steps or signs.hooks.blind:
+        return Light.GREY, ""
+    return Light.GREEN, "finished; no alert was firing at its end"
 
 
 def _alarm(signs: Signs) -> tuple[Light, str]:

@@ -12,9 +12,10 @@ from sqlalchemy import Connection, Row, and_, func, or_, select
 from rlvitals.contract.alert import AlertState, Severity
 from rlvitals.contract.codec import DecodeError, decode_number
 from rlvitals.contract.command import CommandKind, CommandState
+from rlvitals.contract.hooks import HooksView, HookTableView
 from rlvitals.contract.view import AttemptView, RunView
 from rlvitals_monitor.errors import NotFound
-from rlvitals_monitor.store import pulse
+from rlvitals_monitor.store import handshake, hooks, pulse
 from rlvitals_monitor.store.numbers import from_micros, join
 from rlvitals_monitor.store.tables import alerts, attempts, commands, points, runs, series, steps
 
@@ -67,6 +68,20 @@ def find_attempt(connection: Connection, run: str, attempt: str | None = None) -
     return row.number, row.id
 
 
+def read_hooks(connection: Connection, run: str, attempt: str | None, now: datetime) -> HooksView:
+    """What the hooks of an attempt see, by default of the newest; raises `NotFound`."""
+    number, name = find_attempt(connection, run, attempt)
+    known = _attempts(connection, [run])[run]
+    tables = hooks.read_tables(connection, [number]).get(number, ())
+    late = known[-1].number != number
+    if not late:
+        row = connection.execute(select(runs).where(runs.c.id == run)).one()
+        signs = _signs(connection, row, known[-1], tables, (), None)
+        late = pulse.is_over(signs) or pulse.first_step_is_late(signs, now)
+    steps_seen = len(_step_times(connection, number))
+    return handshake.view(run, name, tables, steps=steps_seen, late=late)
+
+
 def project_of(connection: Connection, run: str) -> str | None:
     """The project of a run; None for an unknown one."""
     return connection.scalar(select(runs.c.project).where(runs.c.id == run))
@@ -85,37 +100,52 @@ def _views(connection: Connection, rows: Sequence[Row[Any]], now: datetime) -> l
     attempts_of = _attempts(connection, ids)
     firing = _firing(connection, [known[-1].number for known in attempts_of.values()])
     stopped = _stops(connection, ids)
+    tables = hooks.read_tables(connection, [known[-1].number for known in attempts_of.values()])
     views = []
     for row in rows:
         known = attempts_of[row.id]
-        newest = known[-1].number if known else None
-        step_s = None if newest is None else _step_s(connection, newest)
-        began = known[-1].started_at if known else row.created_at
-        views.append(_view(connection, row, known, step_s, firing[row.id], stopped.get(row.id, 0) >= began, now))
+        signs = _signs(
+            connection,
+            row,
+            known[-1] if known else None,
+            tables.get(known[-1].number, ()) if known else (),
+            firing[row.id],
+            stopped.get(row.id),
+        )
+        views.append(_view(connection, row, known, signs, now))
     return views
 
 
-def _view(
+def _signs(
     connection: Connection,
     row: Row[Any],
-    known: Sequence[Row[Any]],
-    step_s: float | None,
+    newest: Row[Any] | None,
+    tables: Sequence[HookTableView],
     firing: Sequence[tuple[Severity, str]],
-    stopped: bool,
-    now: datetime,
-) -> RunView:
+    stopped: int | None,
+) -> pulse.Signs:
+    """Of the newest attempt: what an earlier one did says nothing of this one."""
+    began = row.created_at if newest is None else newest.started_at
+    times = [] if newest is None else _step_times(connection, newest.number)
+    stepped = newest is not None and newest.last_step is not None and row.progress_at is not None
     worst = max(firing, key=lambda pair: pair[0].rank, default=(Severity.INFO, ""))
-    progress = None if row.progress_at is None else from_micros(row.progress_at)
-    signs = pulse.Signs(
+    return pulse.Signs(
         phase=row.phase,
-        created_at=from_micros(row.created_at),
+        began_at=from_micros(began),
         seen_at=from_micros(row.seen_at),
-        progress_at=progress,
-        step_s=step_s,
+        progress_at=from_micros(row.progress_at) if stepped else None,
+        step_s=pulse.step_seconds(times),
+        steps=len(times),
         firing=[severity for severity, _ in firing],
         worst_rule=worst[1],
-        stop_applied=stopped,
+        stop_applied=stopped is not None and stopped >= began,
+        hooks=handshake.read(tables),
     )
+
+
+def _view(
+    connection: Connection, row: Row[Any], known: Sequence[Row[Any]], signs: pulse.Signs, now: datetime
+) -> RunView:
     felt = pulse.take(signs, now)
     return RunView(
         id=row.id,
@@ -126,14 +156,14 @@ def _view(
         state=felt.state,
         light=felt.light,
         reason=felt.reason,
-        created_at=signs.created_at,
+        created_at=from_micros(row.created_at),
         last_seen_at=signs.seen_at,
-        last_progress_at=progress,
+        last_progress_at=None if row.progress_at is None else from_micros(row.progress_at),
         last_step=row.last_step,
         phase=row.phase,
         kl_coef=_kl_coef(connection, known[-1].number if known else None, row.config),
-        steps_per_minute=60.0 / step_s if step_s else None,
-        firing=len(firing),
+        steps_per_minute=60.0 / signs.step_s if signs.step_s else None,
+        firing=len(signs.firing),
         tags=tuple(row.tags),
         config=row.config,
         capabilities=row.capabilities,
@@ -184,11 +214,12 @@ def _stops(connection: Connection, ids: Iterable[str]) -> Mapping[str, int]:
     return {row.run: row.at for row in connection.execute(query)}
 
 
-def _step_s(connection: Connection, attempt: int) -> float | None:
+def _step_times(connection: Connection, attempt: int) -> list[float]:
+    """Of the last steps, in seconds, in their order."""
     query = (
         select(steps.c.time).where(steps.c.attempt == attempt).order_by(steps.c.step.desc()).limit(RECENT_STEPS)
     )
-    return pulse.step_seconds([micros / 1e6 for micros in reversed(connection.scalars(query).all())])
+    return [micros / 1e6 for micros in reversed(connection.scalars(query).all())]
 
 
 def _kl_coef(connection: Connection, attempt: int | None, config: Mapping[str, Any]) -> float | None:

@@ -208,10 +208,23 @@ events = Table(
     "events",
     METADATA,
     Column("number", _Id, primary_key=True, autoincrement=True),
-    Column("attempt", BigInteger, ForeignKey("attempts.number"), nullable=False, index=True),
+    Column("attempt", BigInteger, ForeignKey("attempts.number"), nullable=False),
     Column("time", BigInteger, nullable=False),
     Column("step", BigInteger),
     Column("kind", String(32), nullable=False),
+    Column("payload", JSON, nullable=False),
+    # Phases come several times a step: whoever looks for a checkpoint shall not read them all.
+    Index(None, "attempt", "kind"),
+)
+
+hook_tables = Table(
+    "hook_tables",
+    METADATA,
+    # The newest table of each writer; ``at`` by the service's clock. All of them are among the events.
+    Column("attempt", BigInteger, ForeignKey("attempts.number"), primary_key=True, autoincrement=False),
+    Column("writer", String(64), primary_key=True),
+    Column("at", BigInteger, nullable=False),
+    Column("step", BigInteger),
     Column("payload", JSON, nullable=False),
 )
 

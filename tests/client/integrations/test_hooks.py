@@ -8,7 +8,14 @@ from typing import Any
 import pytest
 
 from rlvitals.contract.report import EventKind
-from rlvitals.integrations.hooks import BLIND_AFTER_STEPS, HookState, HookTable, wrap
+from rlvitals.integrations.hooks import (
+    BLIND_AFTER_STEPS,
+    CHANGES_TOLD_MAX,
+    RETOLD_EVERY_STEPS,
+    HookState,
+    HookTable,
+    wrap,
+)
 
 
 class _Reporter:
@@ -62,13 +69,53 @@ def test_an_absent_hook_says_why_and_an_optional_one_never_turns_blind(reporter:
 
 def test_the_table_is_told_only_when_a_state_changes(reporter: Any) -> None:
     table = _table()
-    table.tell(reporter)
+    table.tell(reporter, 0)
     for step in range(1, 10):
         table.saw("batch")
         table.step_ends(reporter, step)
-    assert [step for _, step, _ in reporter.events] == [None, 1]
+    assert [step for _, step, _ in reporter.events] == [0, 0]
     assert reporter.events[0][0] is EventKind.HOOK
     assert reporter.events[1][2]["hooks"][0]["state"] == "seen"
+
+
+def test_a_first_failure_is_told_at_once_since_no_step_may_ever_end(reporter: Any) -> None:
+    table = _table()
+    table.failed("batch", ValueError("before anybody was told of the table"))
+    assert reporter.events == []
+    table.tell(reporter)
+    table.failed("loss", "of a place that is not patched, so nothing changes")
+    assert [payload["hooks"][0]["state"] for _, _, payload in reporter.events] == ["failing"]
+    table.add("norm", "Actor.step", "the gradient norm", patched=True)
+    table.failed("norm", KeyError("grad_norm"))
+    assert reporter.events[-1][2]["hooks"][2] | {"gives": ""} == {
+        "hook": "norm",
+        "target": "Actor.step",
+        "gives": "",
+        "state": "failing",
+        "why": "KeyError: 'grad_norm'",
+        "seen": 0,
+        "optional": False,
+    }
+
+
+def test_counts_are_retold_so_that_a_reader_of_the_journal_sees_them_grow(reporter: Any) -> None:
+    table = _table()
+    for step in range(1, 2 * RETOLD_EVERY_STEPS + 1):
+        table.saw("batch")
+        table.step_ends(reporter, step)
+    assert [payload["hooks"][0]["seen"] for _, _, payload in reporter.events] == [
+        1,
+        RETOLD_EVERY_STEPS,
+        2 * RETOLD_EVERY_STEPS,
+    ]
+
+
+def test_a_hook_that_fails_every_other_time_does_not_fill_the_journal(reporter: Any) -> None:
+    table = _table()
+    for step in range(1, 10 * CHANGES_TOLD_MAX):
+        table.saw("batch") if step % 2 else table.failed("batch", "odd")
+        table.step_ends(reporter, step)
+    assert len(reporter.events) < CHANGES_TOLD_MAX + 10 * CHANGES_TOLD_MAX / RETOLD_EVERY_STEPS + 2
 
 
 def test_a_wrap_hands_on_the_result_and_a_failure_of_ours_stays_with_us(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ from fastapi.testclient import TestClient
 from sqlalchemy import text
 
 from rlvitals.contract import codec
+from rlvitals.contract.hooks import HooksView
 from rlvitals.contract.view import EventView, ExtremeView, HistogramView, MetricView, RunView, SeriesView, TextView
 from rlvitals_monitor.live import Live
 from tests.monitor.batches import NOW_S, after
@@ -115,6 +116,7 @@ def test_texts_can_be_asked_for_by_step(client: TestClient) -> None:
         "runs/none/series?metric=m",
         "runs/none/texts",
         "runs/none/events",
+        "runs/none/hooks",
         "runs/none/extremes?metric=m",
         "runs/none/histograms?metric=m",
         "runs/none/changes",
@@ -168,6 +170,44 @@ def test_hostile_questions_reach_no_database(client: TestClient) -> None:
         for query in (f"series?metric=m&attempt={name}", f"metrics?attempt={name}"):
             assert client.get(f"/api/v1/runs/r1/{query}").status_code in (404, 422)
         assert client.get(f"/api/v1/runs?project={name}").status_code in (200, 422)
+
+
+def hooks_told(seq: int, state: str, hook: str = "batch") -> dict[str, Any]:
+    rows = [{"hook": hook, "target": "Trainer.step", "gives": "rewards", "state": state}]
+    payload = {"framework": "verl", "version": "0.9.1", "steps": 0, "hooks": rows}
+    return {"seq": seq, "time_s": NOW_S, "kind": "hook", "payload": payload}
+
+
+def test_the_hooks_of_a_run_say_what_they_see_and_what_to_do(client: TestClient, set_clock: SetClock) -> None:
+    report(client, rows=[], events=[hooks_told(1, "patched")], heartbeat={"time_s": NOW_S, "phase": "update"})
+    told = codec.decode(HooksView, client.get("/api/v1/runs/r1/hooks").json())
+    assert (told.well, told.summary, told.tables[0].trainer) == (True, "0 of 1 hooks see so far", "verl 0.9.1")
+    set_clock(after(12 * 60))
+    report(client, rows=[], heartbeat={"time_s": NOW_S, "phase": "update"})
+    silent = codec.decode(HooksView, client.get("/api/v1/runs/r1/hooks?attempt=a1").json())
+    assert (silent.well, "rlvitals doctor" in silent.advice) == (False, True)
+    assert client.get("/api/v1/runs/r1").json()["reason"].startswith("connected, 0 steps in 12 min")
+    listed = client.get("/api/v1/runs").json()["items"][0]
+    assert (listed["light"], "hook batch of verl 0.9.1 was never called" in listed["reason"]) == ("amber", True)
+    report(client, rows=[[3, 1, NOW_S, 0.5]], events=[hooks_told(2, "seen")])
+    assert client.get("/api/v1/runs/r1").json()["light"] == "green"
+    assert client.get("/api/v1/runs/r1/hooks").json()["summary"] == "1 of 1 hooks see"
+
+
+@pytest.mark.parametrize("attempt", ["none", "a%00b", "x" * 99])
+def test_the_hooks_of_an_attempt_that_is_not_there_are_a_problem(client: TestClient, attempt: str) -> None:
+    report(client)
+    answer = client.get(f"/api/v1/runs/r1/hooks?attempt={attempt}")
+    assert answer.status_code in (404, 422)
+    assert answer.headers["content-type"] == "application/problem+json"
+
+
+def test_events_can_be_asked_for_by_kind(client: TestClient) -> None:
+    saved = {"seq": 2, "time_s": NOW_S, "step": 1, "kind": "checkpoint", "payload": {"folder": "/ckpt/1"}}
+    report(client, events=[hooks_told(3, "seen"), saved])
+    kept = client.get("/api/v1/runs/r1/events?kind=checkpoint").json()
+    assert [(event["step"], event["payload"]["folder"]) for event in kept] == [(1, "/ckpt/1")]
+    assert client.get("/api/v1/runs/r1/events?kind=dance").status_code == 422
 
 
 def test_a_wait_for_changes_ends_when_something_is_reported(client: TestClient) -> None:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -13,9 +13,18 @@ from tests.monitor.batches import NOW
 MINUTE = 60.0
 
 
+def began(minutes_ago: float) -> datetime:
+    return NOW - timedelta(minutes=minutes_ago)
+
+
 def signs(*, seen_s: float = 0, progress_s: float | None = 0, **other: Any) -> Signs:
     """A run that was heard ``seen_s`` and advanced ``progress_s`` seconds ago."""
-    told: dict[str, Any] = {"phase": "update", "step_s": 10.0, "created_at": NOW - timedelta(hours=2)} | other
+    told: dict[str, Any] = {
+        "phase": "update",
+        "step_s": 10.0,
+        "began_at": NOW - timedelta(hours=2),
+        "steps": 0 if progress_s is None else 20,
+    } | other
     progress = None if progress_s is None else NOW - timedelta(seconds=progress_s)
     return Signs(seen_at=NOW - timedelta(seconds=seen_s), progress_at=progress, **told)
 
@@ -24,7 +33,7 @@ def signs(*, seen_s: float = 0, progress_s: float | None = 0, **other: Any) -> S
     ("given", "state", "light"),
     [
         (signs(), RunState.RUNNING, Light.GREEN),
-        (signs(progress_s=None, created_at=NOW), RunState.CREATED, Light.GREY),
+        (signs(progress_s=None, began_at=NOW), RunState.CREATED, Light.GREY),
         (signs(seen_s=61), RunState.LATE, Light.AMBER),
         (signs(seen_s=11 * MINUTE), RunState.STALLED, Light.RED),
         (signs(progress_s=59), RunState.RUNNING, Light.GREEN),
@@ -34,11 +43,13 @@ def signs(*, seen_s: float = 0, progress_s: float | None = 0, **other: Any) -> S
         (signs(progress_s=5 * MINUTE, phase="eval"), RunState.RUNNING, Light.GREEN),
         (signs(progress_s=61 * MINUTE, phase="eval"), RunState.STALLED, Light.RED),
         (signs(progress_s=11 * MINUTE, step_s=5 * MINUTE), RunState.RUNNING, Light.GREEN),
-        (signs(progress_s=11 * MINUTE, step_s=None), RunState.STALLED, Light.RED),
+        (signs(progress_s=11 * MINUTE, step_s=None, began_at=began(12)), RunState.STALLED, Light.RED),
+        (signs(progress_s=11 * MINUTE, step_s=None, began_at=began(31)), RunState.RUNNING, Light.GREEN),
         (signs(progress_s=None, phase="starting"), RunState.STALLED, Light.RED),
         (signs(phase="paused", progress_s=30 * MINUTE), RunState.PAUSED, Light.AMBER),
         (signs(phase="paused", seen_s=2 * MINUTE), RunState.LATE, Light.AMBER),
-        (signs(phase="finished", seen_s=99 * MINUTE), RunState.FINISHED, Light.GREY),
+        (signs(phase="finished", seen_s=99 * MINUTE), RunState.FINISHED, Light.GREEN),
+        (signs(phase="finished", progress_s=None), RunState.FINISHED, Light.GREY),
         (signs(phase="finished", stop_applied=True), RunState.STOPPED, Light.GREY),
         (signs(phase="failed"), RunState.FAILED, Light.RED),
     ],
@@ -65,6 +76,14 @@ def test_the_light_is_the_worst_that_fires(firing: list[Severity], light: Light)
 def test_an_alarm_says_how_many_and_which_is_worst() -> None:
     felt = take(signs(firing=[Severity.WARNING, Severity.CRITICAL], worst_rule="byte_garbage"), NOW)
     assert felt.reason == "2 alerts firing: byte_garbage is critical"
+
+
+def test_a_finished_run_has_a_verdict_the_one_that_its_rules_gave() -> None:
+    well = take(signs(phase="finished"), NOW)
+    assert (well.light, well.reason) == (Light.GREEN, "finished; no alert was firing at its end")
+    ill = take(signs(phase="finished", firing=[Severity.CRITICAL], worst_rule="kl_drift"), NOW)
+    assert (ill.light, ill.reason) == (Light.RED, "1 alert firing: kl_drift is critical")
+    assert take(signs(phase="finished", progress_s=None), NOW).reason == "finished without a step"
 
 
 def test_a_failure_outshines_a_warning() -> None:
