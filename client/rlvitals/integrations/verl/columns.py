@@ -13,6 +13,8 @@ from torch import Tensor
 from rlvitals.guard import Guard, attempt
 
 LOGPROBS = {"old": "old_log_probs", "ref": "ref_log_prob", "rollout": "rollout_log_probs"}
+WRITTEN = "written_mask"
+"""A column of ours, no trainer's."""
 MASKS = ("action_mask", "response_mask", "loss_mask")
 """Which tokens the policy wrote and the loss counts, in the order of preference (agents have an action mask)."""
 
@@ -23,11 +25,13 @@ class Batch:
 
     ``lengths`` (B,) count the tools' tokens too, ``mask`` (B, T) leaves them out; ``rewards`` (B,) are what the
     reward function gave, ``advantages`` (B, T); ``groups`` (B,) are numbers; ``prompts`` (B,) ids without padding.
+    ``written`` (B, T) are the tokens that the policy chose, where something else than the loss mask says it.
     """
 
     ids: Tensor
     lengths: Tensor
     mask: Tensor
+    written: Tensor | None = None
     old: Tensor | None = None
     ref: Tensor | None = None
     rollout: Tensor | None = None
@@ -48,8 +52,9 @@ class Batch:
     @property
     def chosen(self) -> Tensor:
         """(B,) lengths where the policy wrote all of it, else the mask (B, T)."""
-        whole = (self.mask.sum(1) == self.lengths).all()
-        return self.lengths if whole else self.mask
+        mask = self.mask if self.written is None else self.written
+        whole = (mask.sum(1) == self.lengths).all()
+        return self.lengths if whole else mask
 
     @property
     def advantage(self) -> Tensor | None:
@@ -71,6 +76,7 @@ def read_batch(columns: Mapping[str, Any]) -> Batch:
     if not _nested(responses):
         lengths = _lengths(columns, mask)
     keep = _kept(columns, ids.shape[0])
+    written = columns.get(WRITTEN)
 
     def take(name: str) -> Tensor | None:
         found: Tensor | None = None
@@ -84,6 +90,7 @@ def read_batch(columns: Mapping[str, Any]) -> Batch:
         ids=ids[keep],
         lengths=lengths[keep],
         mask=mask[keep],
+        written=None if written is None else fitted(written, width).bool()[keep],
         **{name: take(column) for name, column in LOGPROBS.items()},
         advantages=take("advantages"),
         entropy=take("entropy"),

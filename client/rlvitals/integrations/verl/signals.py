@@ -101,6 +101,7 @@ def _around(settings: Settings, batch: Batch) -> dict[str, Any]:
         "rollout": None if settings.bypasses else batch.rollout,
         "advantages": batch.advantages,
         "mask": batch.mask,
+        "chosen": batch.written,
         "ids": batch.ids,
         "entropy": batch.entropy,
         "weights": weights if in_loss else None,
