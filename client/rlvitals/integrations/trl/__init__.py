@@ -7,12 +7,17 @@ Whatever goes wrong on our side ends in the guard, so training is bit for bit th
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import rlvitals
 from rlvitals.contract.command import CommandKind
-from rlvitals.integrations.trl import facts
+from rlvitals.integrations.trl import facts, places, watched
 from rlvitals.reporter import Reporter
+
+if TYPE_CHECKING:
+    from rlvitals.integrations.trl.reporting import RLVitalsCallback as RLVitalsCallback
+    from rlvitals.integrations.trl.scalar_session import ScalarSession
+    from rlvitals.integrations.trl.session import Session
 
 
 def attach(
@@ -36,25 +41,34 @@ def attach(
     reporter that does nothing.
     """
     # here and not above: for its facts alone nobody needs transformers
-    from rlvitals.integrations.trl import hooks
     from rlvitals.integrations.trl.callback import VitalsCallback
-    from rlvitals.integrations.trl.session import Session
 
     attached = next((c for c in trainer.callback_handler.callbacks if isinstance(c, VitalsCallback)), None)
     if attached is not None:
         return attached.session.reporter
     reporter = _reporter(trainer, arguments)
-    session = Session(
-        trainer,
-        reporter,
-        texts=texts,
-        reward_range=reward_range,
-        kl_gradient_every=kl_gradient_every,
-        token_ranges=token_ranges,
-    )
-    hooks.install(trainer, session)
+    told = {"texts": texts, "reward_range": reward_range, "kl_gradient_every": kl_gradient_every}
+    session = _session(trainer, reporter, {**told, "token_ranges": token_ranges})
+    watched.add(trainer)
     trainer.add_callback(VitalsCallback(session))
     return reporter
+
+
+def _session(trainer: Any, reporter: Reporter, told: Mapping[str, Any]) -> Session | ScalarSession:
+    """With wraps where the trainer's methods show tensors, else by its callbacks alone."""
+    from rlvitals.integrations.trl import hooks
+    from rlvitals.integrations.trl.scalar_session import ScalarSession
+    from rlvitals.integrations.trl.session import Session
+
+    if places.shows_tensors(trainer):
+        session = Session(trainer, reporter, **told)
+        hooks.install(trainer, session)
+        return session
+    kind = type(trainer).__name__
+    why = places.ASYNC if kind.startswith("AsyncGRPO") else f"{kind} shows what it logs, not its tensors"
+    scalar = ScalarSession(reporter, trainer=trainer, reason=f"not measured: {why}")
+    places.scalars(scalar.table, why, kind=kind)
+    return scalar
 
 
 def _reporter(trainer: Any, arguments: dict[str, Any]) -> Reporter:
@@ -72,3 +86,11 @@ def _reporter(trainer: Any, arguments: dict[str, Any]) -> Reporter:
     if coefficient:
         reporter.control.user_value(CommandKind.SET_KL_COEF, coefficient)
     return reporter
+
+
+def __getattr__(name: str) -> object:
+    if name != "RLVitalsCallback":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from rlvitals.integrations.trl.reporting import RLVitalsCallback
+
+    return RLVitalsCallback

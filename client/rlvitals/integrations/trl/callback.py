@@ -16,6 +16,7 @@ from rlvitals.guard import Guard
 from rlvitals.integrations.ranks import Action, Ranks
 from rlvitals.integrations.steering import Refused
 from rlvitals.integrations.trl import facts, steering
+from rlvitals.integrations.trl.scalar_session import ScalarSession
 from rlvitals.integrations.trl.session import Session
 from rlvitals.integrations.trl.steering import Wheel
 
@@ -28,10 +29,10 @@ LEAST_TIMEOUT_S = 1800.0
 class VitalsCallback(TrainerCallback):
     """Added by `attach`. ``wait(seconds)`` is how a pause passes its time between two beats."""
 
-    def __init__(self, session: Session, *, wait: Callable[[float], object] | None = None) -> None:
+    def __init__(self, session: Session | ScalarSession, *, wait: Callable[[float], object] | None = None) -> None:
         self.session = session
         self._wait = wait or threading.Event().wait
-        self._pause_begins = False
+        self._pause_begins = self._steps_begin = False
 
     # -- events ------------------------------------------------------------------------------------
 
@@ -42,9 +43,10 @@ class VitalsCallback(TrainerCallback):
         with Guard("training begins"):
             self.session.train_begins(ranks)
         with Guard("restoring the KL coefficient"):
-            self._restore(args, state)
+            self._restore(state)
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **loop: Any) -> None:
+        self._steps_begin = True
         if self._pause_begins:
             self._pause(state, control, loop)
         with Guard("a step begins"):
@@ -65,8 +67,15 @@ class VitalsCallback(TrainerCallback):
         self.session.reporter.spent(time.perf_counter() - began)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **loop: Any) -> None:
-        self.session.step_ends(state.global_step)
+        with Guard("a step ends"):
+            self.session.step_ends(state.global_step)
         self._obey(state, control, loop)
+        if self._pause_begins and not self._steps_begin:  # TRL's PPO loop says only where steps end
+            self._pause(state, control, loop)
+
+    def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any) -> None:
+        with Guard("the trainer logs"):
+            self.session.logged(state.global_step, logs or {})
 
     def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         with Guard("a checkpoint is saved"):
@@ -119,6 +128,8 @@ class VitalsCallback(TrainerCallback):
     def _pause(self, state: Any, flags: Any, loop: dict[str, Any]) -> None:
         """All ranks wait together and exchange a beat, so that no collective of the training times out."""
         self._pause_begins = False
+        with Guard("telling the last step"):
+            self.session.settle()
         reporter, step = self.session.reporter, state.global_step
         reporter.phase(Phase.PAUSED)
         while self.session.ranks.agree_to_wait(reporter.control.holding()):
@@ -131,19 +142,22 @@ class VitalsCallback(TrainerCallback):
 
     def _remember(self, state: Any) -> None:
         """In the trainer's own state file; under a key that is no callback's class, so that nobody rebuilds us."""
-        value = facts.kl_coef(self.session.trainer)
-        if value is not None and isinstance(state.stateful_callbacks, dict):
-            kept = {"kl_coef": value, "configured": self.session.trainer.args.beta}
+        trainer = self.session.trainer
+        value = facts.kl_coef(trainer) if trainer is not None else None
+        if value is not None and isinstance(getattr(state, "stateful_callbacks", None), dict):
+            kept = {"kl_coef": value, "configured": self.session.configured}
             state.stateful_callbacks[STATE_KEY] = {"args": {}, "attributes": kept}
 
-    def _restore(self, args: Any, state: Any) -> None:
+    def _restore(self, state: Any) -> None:
         """A resumed trainer is back at its configured value; another configured value is the user's new will."""
-        callbacks = state.stateful_callbacks if isinstance(state.stateful_callbacks, dict) else {}
+        trainer, callbacks = self.session.trainer, getattr(state, "stateful_callbacks", None)
+        if trainer is None or not isinstance(callbacks, dict):
+            return
         kept = callbacks.get(STATE_KEY, {}).get("attributes", {})
         value = kept.get("kl_coef")
         wanted = isinstance(value, (int, float)) and math.isfinite(value) and value > 0
-        if wanted and kept.get("configured") == args.beta and not facts.no_kl_control(self.session.trainer):
-            before, after = steering.set_kl_coef(self.session.trainer, float(value))
+        if wanted and kept.get("configured") == self.session.configured and not facts.no_kl_control(trainer):
+            before, after = steering.set_kl_coef(trainer, float(value))
             self.session.reporter.event(
                 EventKind.NOTE, state.global_step, restored="kl_coef", before=before, after=after
             )

@@ -30,7 +30,7 @@ class Generation:
     prompts: Sequence[Any]
     ids: Sequence[Sequence[int]]
     rewards: Any
-    """(all ranks' completions, reward functions)"""
+    """(all ranks' completions, reward functions); None where the trainer does not show them"""
     first_sample: int
     """this rank's first row among all ranks'"""
 
@@ -42,6 +42,7 @@ class Read:
     tally: Tally
     on_device: tuple[Reduction, ...]
     samples: tuple[Sample, ...]
+    totals: Floats | None = None
 
 
 @dataclass(slots=True)
@@ -76,13 +77,13 @@ class Reader:
             text, rows = self.text.read(ids, written, generation.prompts, first_sample=first, step=step)
             tally += text
         with Guard("reading rewards"):
-            totals = self.rewards.totals(generation.rewards)
-            if with_rewards:
-                tally += self.rewards.read_rewards(generation.rewards, totals)
+            if generation.rewards is not None:
+                totals = self.rewards.totals(generation.rewards)
+                tally += self.rewards.read_rewards(generation.rewards, totals) if with_rewards else Tally.zero()
             if shown.get("advantages") is not None:
                 found.append(self.rewards.read_advantages(shown["advantages"], totals, first))
         samples = self._samples(generation, rows, lengths, truncated, totals) if self.keep else ()
-        return Read(tally=tally, on_device=tuple(found), samples=samples)
+        return Read(tally=tally, on_device=tuple(found), samples=samples, totals=totals)
 
     def _chosen(self, shape: tuple[int, ...], lengths: Whole, tool_mask: Any) -> Flags | None:
         """Which tokens the policy chose; None where it chose all of each completion."""
@@ -144,6 +145,20 @@ class Reader:
             )
             for row, why in picked.items()
         )
+
+
+def unpadded(shown: Mapping[str, Any], inputs: Any, process_index: int) -> Generation | None:
+    """Of a trainer that shows no rewards: ``shown`` is its batch, ``inputs`` the rows that it was made from."""
+    ids, mask = shown.get("completion_ids"), shown.get("completion_mask")
+    if ids is None or mask is None:
+        return None
+    lengths = mask.sum(1)
+    # masked altogether because it was cut: it is as long as the batch is wide
+    whole = lengths.where(lengths > 0, lengths.new_full((), ids.shape[1])).tolist()
+    rows = [row[:length] for row, length in zip(ids.tolist(), whole, strict=True)]
+    told = inputs if isinstance(inputs, (list, tuple)) and len(inputs) == len(rows) else [{}] * len(rows)
+    prompts = [row.get("prompt", "") if isinstance(row, Mapping) else "" for row in told]
+    return Generation(prompts=prompts, ids=rows, rewards=None, first_sample=process_index * len(rows))
 
 
 def reader_for(

@@ -10,8 +10,11 @@ from rlvitals.contract.command import CommandKind
 from rlvitals.contract.metrics import METRICS
 
 NO_COEFFICIENT = "this trainer has no KL coefficient"
+SCHEDULED = "beta is a schedule, one value an epoch"
 BETA_IS_ZERO = "beta is 0: TRL loads no reference model"
 NO_REFERENCE = "no reference model was loaded"
+NEVER_STOPS = "this trainer's own loop never asks whether to stop: save a checkpoint and end the job"
+NO_TRAINER = "RLVitalsCallback never sees the trainer: rlvitals.attach(trainer) can set it"
 
 ELSEWHERE = {
     "critic.": "not measured: this trainer has no value head",
@@ -49,16 +52,23 @@ _ARGUMENTS = {
 
 def config(trainer: Any) -> dict[str, object]:
     """The run's settings; the trainer's own arguments are under ``trainer``. The reporter removes secrets."""
-    args = trainer.args
-    named = {name: getattr(args, key) for name, key in _ARGUMENTS.items() if getattr(args, key, None) is not None}
     return {
-        **named,
+        **settings(trainer.args),
         "model": model_name(trainer),
         "kl_coef": kl_coef(trainer),
         "kl_estimator": _estimator(trainer),
+        "kl_in": "reward" if kl_coef(trainer) and rewards_hold_kl(trainer) else None,
         "world_size": trainer.accelerator.num_processes,
         "reward_functions": list(getattr(trainer, "reward_func_names", ())),
-        "versions": {name: _version(name) for name in ("trl", "transformers", "accelerate", "torch")},
+    }
+
+
+def settings(args: Any) -> dict[str, object]:
+    """What the trainer's arguments alone say."""
+    named = {name: getattr(args, key) for name, key in _ARGUMENTS.items() if getattr(args, key, None) is not None}
+    return {
+        **named,
+        "versions": {name: release(name) for name in ("trl", "transformers", "accelerate", "torch")},
         "trainer": {key: value for key, value in args.to_dict().items() if value is not None},
     }
 
@@ -74,14 +84,26 @@ def elsewhere() -> dict[str, str]:
 
 
 def model_name(trainer: Any) -> str:
-    return str(
-        getattr(getattr(trainer.model, "config", None), "_name_or_path", "") or type(trainer.model).__name__
-    )
+    return name_of(trainer.model)
+
+
+def name_of(model: Any) -> str:
+    return str(getattr(getattr(model, "config", None), "_name_or_path", "") or type(model).__name__)
+
+
+def coefficient_place(trainer: Any) -> tuple[Any, str] | None:
+    """The object and the attribute that the trainer reads its coefficient from; None where it has none."""
+    if isinstance(getattr(type(trainer), "beta", None), property):  # OnlineDPO and its kin
+        return trainer, "_beta"
+    if hasattr(trainer, "beta"):
+        return trainer, "beta"
+    return (trainer.args, "kl_coef") if hasattr(trainer.args, "kl_coef") else None
 
 
 def kl_coef(trainer: Any) -> float | None:
     """The coefficient in force, read from the trainer; None where it has none, or a list of them."""
-    value = getattr(trainer, "beta", None)
+    place = coefficient_place(trainer)
+    value = getattr(*place, None) if place is not None else None
     if isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
         return float(value)
     return None
@@ -92,21 +114,61 @@ def corrects_kl(trainer: Any) -> bool:
     return bool(getattr(trainer.args, "use_bias_correction_kl", False))
 
 
+def rewards_hold_kl(trainer: Any) -> bool:
+    """Whether the KL penalty is part of the reward (RLOO, PPO) and no term of the loss."""
+    return any(kind.__name__ in ("RLOOTrainer", "PPOTrainer") for kind in type(trainer).__mro__)
+
+
+def hides_logprobs(trainer: Any) -> bool:
+    """Whether Liger's fused loss computes log-probs for itself, with a coefficient of its own."""
+    return fused_loss(trainer) is not None
+
+
+def fused_loss(trainer: Any) -> Any:
+    """Liger's loss object, which older TRL gave the coefficient when the trainer was made; None without it."""
+    return getattr(trainer, "liger_grpo_loss", None) or getattr(trainer, "liger_loss", None)
+
+
+def divided_later(trainer: Any) -> float:
+    """What the loss is divided by after it was computed: the accumulation, where the trainer leaves it to that."""
+    left = getattr(trainer, "compute_loss_func", None) is None
+    takes = getattr(trainer, "model_accepts_loss_kwargs", None)
+    return accumulation(trainer) if left and takes is False else 1.0
+
+
+def accumulation(trainer: Any) -> float:
+    """Micro-batches of the step in progress."""
+    told = getattr(trainer, "current_gradient_accumulation_steps", None)
+    return float(told or getattr(trainer.args, "gradient_accumulation_steps", None) or 1)
+
+
 def capabilities(trainer: Any) -> dict[str, str]:
     """Command kind → "" where it can be done, else the reason why not."""
-    return {kind.value: "" for kind in CommandKind} | {CommandKind.SET_KL_COEF.value: no_kl_control(trainer)}
+    can = {kind.value: "" for kind in CommandKind}
+    return can | {CommandKind.SET_KL_COEF.value: no_kl_control(trainer)} | loop_capabilities(trainer.args)
+
+
+def loop_capabilities(args: Any) -> dict[str, str]:
+    """What the loop of a trainer with these arguments cannot do."""
+    return {CommandKind.STOP.value: NEVER_STOPS if hasattr(args, "num_ppo_epochs") else ""}
 
 
 def no_kl_control(trainer: Any) -> str:
     """Why the coefficient cannot be changed while the job runs; "" if it can."""
-    coefficient = kl_coef(trainer)
-    if coefficient is None or not hasattr(trainer, "ref_model"):
+    place, coefficient = coefficient_place(trainer), kl_coef(trainer)
+    if place is None or not hasattr(trainer, "ref_model"):
         return NO_COEFFICIENT
+    if coefficient is None:
+        return SCHEDULED if isinstance(getattr(*place, None), (list, tuple)) else NO_COEFFICIENT
     if coefficient <= 0:
         return BETA_IS_ZERO
-    if trainer.ref_model is None and not hasattr(trainer.accelerator.unwrap_model(trainer.model), "peft_config"):
-        return NO_REFERENCE
-    return ""
+    return NO_REFERENCE if trainer.ref_model is None and not _has_adapter(trainer) else ""
+
+
+def _has_adapter(trainer: Any) -> bool:
+    """With an adapter the reference is the model without it."""
+    model = trainer.accelerator.unwrap_model(trainer.model)
+    return any(hasattr(part, "peft_config") for part in (model, getattr(model, "policy", None)))
 
 
 def stop_ids(trainer: Any) -> frozenset[int]:
@@ -138,6 +200,8 @@ def embedding_rows(trainer: Any) -> int | None:
 def _estimator(trainer: Any) -> str | None:
     if not kl_coef(trainer):
         return None
+    if rewards_hold_kl(trainer):
+        return str(getattr(trainer.args, "kl_estimator", "k1"))
     if not hasattr(trainer.args, "num_iterations") or not hasattr(trainer, "epsilon_low"):
         return None
     return "k3 * ratio" if corrects_kl(trainer) else "k3"
@@ -149,7 +213,8 @@ def _flat(ids: Any) -> list[int]:
     return [int(i) for i in ids] if isinstance(ids, (list, tuple, set, frozenset)) else [int(ids)]
 
 
-def _version(package: str) -> str:
+def release(package: str) -> str:
+    """The installed release of a package, "" where there is none."""
     try:
         return version(package)
     except PackageNotFoundError:

@@ -2,72 +2,71 @@
 
 from __future__ import annotations
 
-import functools
-import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from rlvitals.guard import Guard
+from rlvitals.integrations.hooks import HookTable, wrap
+from rlvitals.integrations.trl import facts, places
+from rlvitals.integrations.trl.places import Place
 from rlvitals.integrations.trl.session import Session
-from rlvitals.probes.phases import StepPhase
+from rlvitals.probes.phases import PhaseClock, StepPhase
 
-LOGPROB_METHODS = ("_get_per_token_logps_and_entropies", "_get_per_token_logps")
+Calls = tuple[Callable[..., None], Callable[..., None] | None]
+"""After the original and before it."""
 
 
 def install(trainer: Any, session: Session) -> None:
-    """Wraps what this trainer has; what it has not is told as missing metrics, not as an error."""
-    for name in LOGPROB_METHODS:
-        _wrap(trainer, name, session, before=session.logprobs_begin, after=session.logprobs_computed)
-    _wrap(trainer, "compute_loss", session, after=session.loss_computed)
-    _wrap(trainer, "_calculate_rewards", session, before=session.rewards_begin, after=session.rewards_calculated)
-    _wrap(
-        trainer,
-        "_generate_and_score_completions",
-        session,
-        before=session.generation_begins,
-        after=session.generation_done,
+    """Wraps what this trainer has; what it has not is told in the session's table, with the reason."""
+    calls: dict[str, Calls] = {
+        places.LOGPROBS: (session.logprobs_computed, session.logprobs_begin),
+        places.LOSS: (session.loss_computed, None),
+        places.REWARDS: (session.rewards_calculated, session.rewards_begin),
+        places.GENERATION: (session.generation_done, session.generation_begins),
+        places.CLIP: (session.gradient_measured, session.clipping_begins),
+        places.EVALUATE: _timed(session.clock, session.table, places.EVALUATE, StepPhase.EVAL),
+        places.SAVE: _timed(session.clock, session.table, places.SAVE, StepPhase.CHECKPOINT),
+    }
+    for place in places.PLACES:
+        _take(trainer, place, calls[place.name], session)
+    places.events(session.table)
+
+
+def _take(trainer: Any, place: Place, calls: Calls, session: Session) -> None:
+    owner, (after, before) = place.owner(trainer), calls
+    method, why, kind = place.method(owner), "", type(trainer).__name__
+    if not method:
+        why = places.why_absent(place, kind, session.table.version)
+    elif place.name == places.LOGPROBS and facts.hides_logprobs(trainer):
+        why = places.LIGER
+    # with Liger the method is there, and the reference model's pass goes through it
+    patched = bool(method) and wrap(
+        owner,
+        method,
+        after=after,
+        before=before,
+        spent=session.reporter.spent,
+        table=session.table,
+        hook=place.name,
     )
-    _wrap(
-        trainer.accelerator,
-        "clip_grad_norm_",
-        session,
-        before=session.clipping_begins,
-        after=session.gradient_measured,
+    session.table.add(
+        place.name,
+        place.target(kind, method or place.methods[0]),
+        place.gives,
+        patched=patched and not why,
+        why=why,
+        optional=place.optional,
     )
-    for name, phase in (("evaluate", StepPhase.EVAL), ("_save_checkpoint", StepPhase.CHECKPOINT)):
-        enter, leave = partial(session.clock.enter, phase), partial(_leave, session, phase)
-        _wrap(trainer, name, session, before=enter, after=leave)
 
 
-def _leave(session: Session, phase: StepPhase, *_: Any, **__: Any) -> None:
-    session.clock.leave(phase)
+def _timed(clock: PhaseClock, table: HookTable, name: str, phase: StepPhase) -> Calls:
+    return partial(_leave, clock, table, name, phase), partial(_enter, clock, phase)
 
 
-def _wrap(
-    owner: Any,
-    name: str,
-    session: Session,
-    *,
-    after: Callable[..., None],
-    before: Callable[[], None] | None = None,
-) -> None:
-    original = getattr(owner, name, None)
-    if original is None:
-        return
+def _enter(clock: PhaseClock, phase: StepPhase, *_: Any, **__: Any) -> None:
+    clock.enter(phase)
 
-    @functools.wraps(original)
-    def hooked(*args: Any, **kwargs: Any) -> Any:
-        if before is not None:
-            began = time.perf_counter()
-            with Guard(f"before {name}"):
-                before()
-            session.reporter.spent(time.perf_counter() - began)
-        result = original(*args, **kwargs)
-        began = time.perf_counter()
-        with Guard(f"after {name}"):
-            after(result, *args, **kwargs)
-        session.reporter.spent(time.perf_counter() - began)
-        return result
 
-    setattr(owner, name, hooked)
+def _leave(clock: PhaseClock, table: HookTable, name: str, phase: StepPhase, *_: Any, **__: Any) -> None:
+    clock.leave(phase)
+    table.saw(name)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from rlvitals.integrations.pieces import Piece, absent, of_loss
-from rlvitals.integrations.trl import facts
+from rlvitals.integrations.trl import facts, places
 from rlvitals.probes import gradients, kl, nonfinite, ratios
 from rlvitals.probes.advantages import measure_advantages
 from rlvitals.probes.arrays import Floats
@@ -23,6 +23,19 @@ from rlvitals.probes.tally import Tally
 _TENSORS = ("logprobs", "policy", "reference", "old", "rollout", "ratios", "padding")
 NO_LOGPROBS = "the trainer showed no per-token log-probs for this loss"
 NO_REFERENCE_IN_LOSS = "this trainer's loss has no reference log-probs"
+NOT_IN_LOSS = "this trainer's KL is in the reward, not in the loss"
+OF_LOSS = (
+    "kl.in_loss",
+    "kl.grad_norm",
+    "kl.grad_l2",
+    "kl.grad_rms",
+    "kl.grad_max",
+    "kl.grad_top_id_share",
+    "kl.dead_zone_share",
+    "kl.nan_gradient_tokens",
+    "kl.parameter_grad_norm",
+)
+IN_REWARD = "this trainer's KL is in the reward: it is measured when completions are generated"
 NO_SAMPLER = "not measured: no vLLM, the trainer samples with its own model"
 SEQUENCE_CORRECTED = "not measured: use_bias_correction_kl multiplies the KL by one ratio per sequence"
 CORRECTED = "not measured: use_bias_correction_kl multiplies the KL by the importance ratio"
@@ -66,16 +79,17 @@ class MicroBatch:
 
 def pieces(trainer: Any, batch: MicroBatch) -> Iterator[Piece]:
     """All that one micro-batch tells, in pieces that add up."""
-    yield "the loss", partial(of_loss, batch.loss)
+    yield "the loss", partial(of_loss, batch.loss / facts.divided_later(trainer))
     inputs, logp = batch.inputs, batch.logp
     mask = loss_mask(inputs)
     if mask is None or logp is None or logp.shape != mask.shape:
-        yield "log-probs", partial(absent, PER_TOKEN, NO_LOGPROBS, batch.loss)
+        reason = places.LIGER if facts.hides_logprobs(trainer) else NO_LOGPROBS
+        yield "log-probs", partial(absent, PER_TOKEN, reason, batch.loss)
         return
     old, ref, sampled = (inputs.get(key) for key in _LOGPROBS)
     where: dict[str, Any] = {"ids": inputs["completion_ids"], "sample_offset": batch.sample_offset}
     yield "loss tokens", partial(gradients.measure_loss_tokens, mask)
-    yield "the trainer's log-probs", partial(_census, {"logp": logp, "ref": ref, "old": old}, mask, where)
+    yield "the trainer's log-probs", partial(census_of, {"logp": logp, "ref": ref, "old": old}, mask, where)
     yield from _written(trainer, batch, mask)
     yield from _sampler(old if old is not None else logp, sampled, mask, where)
     yield "ratios to the reference", partial(_over_reference, trainer, logp, ref, mask, where)
@@ -93,7 +107,8 @@ def _with_advantages(trainer: Any, batch: MicroBatch, logp: Tensor, mask: Tensor
         return
     if not batch.advantages_told:
         yield "advantages", partial(measure_advantages, advantages, sample_offset=batch.sample_offset)
-    yield "the policy's pull", partial(_pull, trainer, batch, logp, mask, advantages)
+    if not facts.rewards_hold_kl(trainer):  # there its part of the advantages is told instead
+        yield "the policy's pull", partial(_pull, trainer, batch, logp, mask, advantages)
     yield "KL", partial(_kl, trainer, batch, logp, mask)
     if batch.inputs.get("old_per_token_logps") is not None:
         yield "ratios", partial(_ratios, trainer, batch, logp, mask, advantages)
@@ -101,6 +116,8 @@ def _with_advantages(trainer: Any, batch: MicroBatch, logp: Tensor, mask: Tensor
 
 def withheld(trainer: Any) -> dict[str, str]:
     """Metrics whose closed form does not hold for this trainer's loss, with the reason."""
+    if facts.rewards_hold_kl(trainer):
+        return dict.fromkeys(OF_LOSS, NOT_IN_LOSS)
     if getattr(trainer, "importance_sampling_level", "token") == "token":
         return {}
     found = dict.fromkeys(_CLIPS, SEQUENCE_LEVEL)
@@ -124,18 +141,20 @@ def shows_entropy(batch: MicroBatch) -> bool:
 
 def weights(trainer: Any, inputs: Mapping[str, Any], mask: Tensor) -> Tensor:
     """The weight that this trainer's loss gives each token."""
+    loss_type = getattr(trainer, "loss_type", "grpo")
+    whole = loss_type in gradients.BATCH_TOKENS and not places.rescales_generation()
     return gradients.weights_for(
-        getattr(trainer, "loss_type", "grpo"),
+        loss_type,
         mask,
-        accumulation=getattr(trainer, "current_gradient_accumulation_steps", 1),
+        accumulation=1.0 if whole else facts.accumulation(trainer),
         max_completion_length=getattr(trainer, "max_completion_length", None),
         num_items_in_batch=inputs.get("num_items_in_batch"),
         num_processes=trainer.accelerator.num_processes,
-        steps_per_generation=getattr(trainer.args, "steps_per_generation", None) or 1,
+        steps_per_generation=1 if whole else getattr(trainer.args, "steps_per_generation", None) or 1,
     )
 
 
-def _census(logprobs: Mapping[str, Tensor | None], mask: Tensor, where: Mapping[str, Any]) -> Reduction:
+def census_of(logprobs: Mapping[str, Tensor | None], mask: Tensor, where: Mapping[str, Any]) -> Reduction:
     given = {name: value for name, value in logprobs.items() if value is not None}
     return nonfinite.measure_nonfinite(given, mask, **where)
 
@@ -162,7 +181,7 @@ def _sampler(trained: Tensor, sampled: Tensor | None, mask: Tensor, where: Mappi
         names = (*ratios.ROLLOUT, "numerics.nonfinite_rollout")
         yield "the sampler's log-probs", partial(absent, names, NO_SAMPLER, trained)
         return
-    yield "the sampler's log-probs", partial(_census, {"rollout": sampled}, mask, where)
+    yield "the sampler's log-probs", partial(census_of, {"rollout": sampled}, mask, where)
     yield "ratios to the sampler", partial(ratios.measure_rollout, trained, sampled, mask, **where)
 
 
@@ -177,6 +196,8 @@ def _over_reference(
 
 def no_reference(trainer: Any) -> str:
     """Why there are no reference log-probs."""
+    if facts.kl_coef(trainer) and facts.rewards_hold_kl(trainer):
+        return IN_REWARD
     return facts.BETA_IS_ZERO if facts.kl_coef(trainer) == 0 else NO_REFERENCE_IN_LOSS
 
 

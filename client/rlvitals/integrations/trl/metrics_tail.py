@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 # what TRL logs and we measure ourselves, by step and with its own definition
 OURS = (
@@ -45,6 +45,6 @@ def is_users_own(key: str) -> bool:
     return not any(key == ours or (ours.endswith("/") and key.startswith(ours)) for ours in OURS)
 
 
-def mean(values: list[float]) -> float:
+def mean(values: Sequence[float]) -> float:
     """NaN if one is: a monitor must not filter it as the trainer's log does."""
     return sum(values) / len(values)

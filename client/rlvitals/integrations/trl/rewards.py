@@ -39,8 +39,10 @@ class RewardReader:
         names = self.names if len(self.names) == functions else [f"function_{n}" for n in range(functions)]
         return tally + tally_components(per_function, names, self.weights)
 
-    def read_advantages(self, advantages: Tensor, totals: Floats, first_sample: int) -> Reduction:
+    def read_advantages(self, advantages: Tensor, totals: Floats | None, first_sample: int) -> Reduction:
         """Of this rank's completions (B,) or their tokens (B, T), the first of them number ``first_sample``."""
+        if totals is None:
+            return measure_advantages(advantages, sample_offset=first_sample)
         own = slice(first_sample, first_sample + advantages.shape[0])
         equal = torch.as_tensor(in_equal_group(totals, self.group_size)[own])
         return measure_advantages(advantages, equal=equal, sample_offset=first_sample)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import torch
@@ -11,25 +10,29 @@ from torch import Tensor
 
 from rlvitals.contract.report import EventKind, Phase
 from rlvitals.guard import Guard
+from rlvitals.integrations.hooks import HookState, HookTable
 from rlvitals.integrations.numbering import numbered
-from rlvitals.integrations.pieces import of_gradient
+from rlvitals.integrations.pieces import Piece, of_gradient
 from rlvitals.integrations.ranks import Ranks
+from rlvitals.integrations.samples import GENERATED
 from rlvitals.integrations.steps import Finished, Step
 from rlvitals.integrations.telling import Teller
-from rlvitals.integrations.trl import completions, facts, measure
+from rlvitals.integrations.trl import completions, facts, measure, places, reward_kl
 from rlvitals.integrations.trl.completions import Generation, Reader
 from rlvitals.integrations.trl.kl_gradient import measure_kl_gradient
-from rlvitals.integrations.trl.metrics_tail import Tail, is_users_own, mean
+from rlvitals.integrations.trl.metrics_tail import Tail
 from rlvitals.integrations.trl.numbering import Numbering
 from rlvitals.integrations.trl.optimizer import OptimizerWatch
+from rlvitals.integrations.trl.reward_kl import Scored
 from rlvitals.integrations.trl.sampling_logits import SamplingLogits
+from rlvitals.integrations.trl.step_values import read_step_values
 from rlvitals.probes.phases import PhaseClock, StepPhase
 from rlvitals.probes.reduction import Pending, Reduction
 from rlvitals.probes.tally import Tally
 from rlvitals.reporter import Reporter
 
-LOGGED = {"entropy": "policy.entropy", "sampling/importance_sampling_ratio/mean": "correction.weight_mean"}
-"""What is taken from the trainer's own log, where its tensors do not tell."""
+OF_REWARDS = tuple(name for name in GENERATED if name.startswith(("reward.", "numerics.")))
+NO_REWARDS = "not measured: this TRL shows no rewards by completion, only what it logs of them"
 
 
 class Session:
@@ -46,6 +49,8 @@ class Session:
         token_ranges: Mapping[str, Any] | None = None,
     ) -> None:
         self.trainer, self.reporter = trainer, reporter
+        self.table = HookTable("trl", places.release())
+        self.configured = facts.kl_coef(trainer)
         self.ranks = Ranks()
         self._teller = Teller(reporter=reporter, ranks=self.ranks)
         self._texts, self._reward_range = texts and reporter.enabled, reward_range
@@ -55,7 +60,7 @@ class Session:
         self._optimizer, self._numbering = OptimizerWatch(trainer), Numbering()
         self._logits = SamplingLogits(trainer, self._logits_seen)
         self._tail = Tail()
-        self._step = Step()
+        self._step, self._scored = Step(), Scored()
         self._logp: Tensor | None = None
         self._entropy: Tensor | None = None
         self._generation: Generation | None = None
@@ -63,7 +68,7 @@ class Session:
 
     # -- hooks; each runs after the original, inside the guard -------------------------------------
 
-    def logprobs_begin(self) -> None:
+    def logprobs_begin(self, *_: Any, **__: Any) -> None:
         # an evaluation's passes are the evaluation's
         if not torch.is_grad_enabled() and self.trainer.model.training:
             self.clock.enter(StepPhase.REFERENCE)
@@ -72,7 +77,10 @@ class Session:
         """Keeps the log-probs of the training call only: the old and the reference ones carry no gradient."""
         self.clock.leave(StepPhase.REFERENCE)
         logp = result[0] if isinstance(result, tuple) else result
-        if isinstance(logp, Tensor) and logp.requires_grad:
+        if isinstance(logp, Tensor) and not logp.requires_grad:
+            self._scored.keep(logp)
+        elif isinstance(logp, Tensor):
+            self.table.saw(places.LOGPROBS)
             entropy = result[1] if isinstance(result, tuple) and len(result) > 1 else None
             self._logp = logp.detach()
             self._entropy = entropy.detach() if isinstance(entropy, Tensor) else None
@@ -82,6 +90,7 @@ class Session:
         loss = result[0] if isinstance(result, tuple) else result
         if not self.trainer.model.training or not isinstance(loss, Tensor):
             return
+        self.table.saw(places.LOSS)
         shown = inputs if isinstance(inputs, Mapping) else {}
         rows = self._numbering.of(shown)
         batch = measure.MicroBatch(
@@ -99,31 +108,31 @@ class Session:
                 self._step.tally += measure_kl_gradient(self.trainer, shown, step=step, every=every)
         self._step.micro_batches += 1
         self._step.entropy_shown |= measure.shows_entropy(batch)
-        for what, launch in measure.pieces(self.trainer, batch):
-            with Guard(f"measuring {what}"):
-                found = launch()
-                self._step.add([found if rows is None else numbered(found, rows)])
+        self._measure(measure.pieces(self.trainer, batch), rows)
 
-    def clipping_begins(self) -> None:
+    def clipping_begins(self, *_: Any, **__: Any) -> None:
         self._step.add(list(self._optimizer.gradients()))
 
     def gradient_measured(self, result: Any, *_: Any, **__: Any) -> None:
+        self.table.saw(places.CLIP)
         if result is not None and self.ranks.rank == 0:
             self._step.add([of_gradient(result)])
 
-    def generation_begins(self) -> None:
+    def generation_begins(self, *_: Any, **__: Any) -> None:
         # Told by the heartbeat only: two journalled changes of phase a step would be noise.
         training = self.trainer.model.training
         self.reporter.current_phase = Phase.ROLLOUT if training else Phase.EVAL
         if training:
             self.clock.enter(StepPhase.ROLLOUT)
             self._logits.begin()
+            if facts.rewards_hold_kl(self.trainer):
+                self._scored.begin()
 
     def _logits_seen(self, found: Reduction, seconds: float) -> None:
         self._step.add([found])
         self.reporter.spent(seconds)
 
-    def rewards_begin(self) -> None:
+    def rewards_begin(self, *_: Any, **__: Any) -> None:
         self._logits.end()
         if self.trainer.model.training:
             self.clock.enter(StepPhase.REWARD)
@@ -140,6 +149,7 @@ class Session:
     ) -> None:
         self.clock.leave(StepPhase.REWARD)
         if self.trainer.model.training:
+            self.table.saw(places.REWARDS)
             self._generation = Generation(
                 prompts=prompts,
                 ids=completion_ids_list,
@@ -147,22 +157,31 @@ class Session:
                 first_sample=self.trainer.accelerator.process_index * len(completion_ids_list),
             )
 
-    def generation_done(self, result: Any, *_: Any, **__: Any) -> None:
+    def generation_done(self, result: Any, inputs: Any = None, *_: Any, **__: Any) -> None:
         """The rewards came just before; only here is it known which tokens a tool wrote."""
         generation, self._generation = self._generation, None
+        scored, training = self._scored.take(), self.trainer.model.training
         self._logits.end()
         self.clock.leave(StepPhase.ROLLOUT)
-        self.reporter.current_phase = Phase.UPDATE if self.trainer.model.training else Phase.EVAL
+        self.reporter.current_phase = Phase.UPDATE if training else Phase.EVAL
+        shown = result if isinstance(result, Mapping) else {}
+        if generation is None and training and not self._patched(places.REWARDS):
+            generation = completions.unpadded(shown, inputs, self.trainer.accelerator.process_index)
         if generation is None or self._reader is None:
             return
-        shown = result if isinstance(result, Mapping) else {}
-        step = int(self.trainer.state.global_step) + 1
+        self.table.saw(places.GENERATION)
+        step, first = int(self.trainer.state.global_step) + 1, generation.first_sample
         read = self._reader.read(generation, shown, step=step, with_rewards=self.ranks.rank == 0)
         self._step.tally += read.tally
         self._step.add(read.on_device)
         self._step.samples += read.samples
         self._step.generated = shown.get("advantages") is not None
-        self._numbering.learn(shown, generation.first_sample)
+        self._numbering.learn(shown, first)
+        if scored is not None:
+            told = reward_kl.pieces(
+                self.trainer, scored, shown, read.totals, first=first, vocabulary=self._vocabulary
+            )
+            self._measure(told, rows=None)
 
     # -- events ------------------------------------------------------------------------------------
 
@@ -179,8 +198,10 @@ class Session:
         )
         self._teller.table = self._reader.text.table
         self._optimizer.first = ranks.rank == 0
-        absent = self._optimizer.absent() + self._logits.absent() + Tally(missing=facts.elsewhere())
-        self._teller.absent = absent
+        self._teller.absent = (
+            self._optimizer.absent() + self._logits.absent() + Tally(missing=facts.elsewhere()) + self._blind()
+        )
+        self.table.tell(self.reporter)
         self._logits.install(self.trainer.accelerator.unwrap_model(self.trainer.model))
         self.reporter.phase(Phase.UPDATE)
 
@@ -200,6 +221,15 @@ class Session:
         with Guard("measuring the step"):
             finished = self._finish(step)
         self._teller.tell(finished)
+        with Guard("telling of the hooks"):
+            self.table.saw(places.STEPS)
+            self.table.step_ends(self.reporter, step)
+
+    def logged(self, step: int, logs: Mapping[str, Any]) -> None:
+        self.table.saw(places.LOG)
+
+    def settle(self) -> None:
+        """Nothing waits for a pause here."""
 
     def train_ends(self) -> None:
         self._teller.settle()
@@ -219,27 +249,25 @@ class Session:
         for sample in done.samples:
             self._teller.tell_sample(step, sample)
         pending = Pending(done.on_device) if done.on_device else None
-        return Finished(step=step, values=self._scalars(done), tally=done.tally, pending=pending)
-
-    def _scalars(self, done: Step) -> dict[str, float]:
-        state = self.trainer.state
         fresh = self._tail.new(getattr(self.trainer, "_metrics", {}).get("train", {}))
-        values = {key: mean(numbers) for key, numbers in fresh.items() if is_users_own(key)}
-        values["progress.step_time"] = time.perf_counter() - done.began_s
-        if state.epoch is not None:
-            values["progress.epoch"] = float(state.epoch)
-        if getattr(state, "num_input_tokens_seen", 0):
-            values["progress.tokens"] = float(state.num_input_tokens_seen)
-        for key, name in LOGGED.items():
-            # of a step without a token in the loss the trainer logs an entropy of 0
-            if key in fresh and not (key == "entropy" and done.entropy_shown):
-                values[name] = mean(fresh[key])
-        if done.learning_rate is not None:
-            values["policy.learning_rate"] = done.learning_rate
-        coefficient = facts.kl_coef(self.trainer)
-        if coefficient is not None:
-            values["kl.coef"] = coefficient
-        return values
+        values = read_step_values(self.trainer, fresh, done, rewards_shown=self._patched(places.REWARDS))
+        return Finished(step=step, values=values, tally=done.tally, pending=pending)
+
+    def _measure(self, told: Iterable[Piece], rows: Tensor | None) -> None:
+        for what, launch in told:
+            with Guard(f"measuring {what}"):
+                found = launch()
+                self._step.add([found if rows is None else numbered(found, rows)])
+
+    def _patched(self, name: str) -> bool:
+        return any(hook.name == name and hook.state(0) is not HookState.ABSENT for hook in self.table)
+
+    def _blind(self) -> Tally:
+        """What a hook that this trainer has not would have given, with the reasons."""
+        why = {hook.name: hook.why for hook in self.table if hook.state(0) is HookState.ABSENT}
+        if places.GENERATION in why:
+            return Tally.absent(GENERATED, why[places.GENERATION])
+        return Tally.absent(OF_REWARDS, NO_REWARDS) if places.REWARDS in why else Tally.zero()
 
     def _sample_offset(self, logp: Tensor | None) -> int:
         """Where a row cannot be known again: its place among the rows that were trained on."""

@@ -12,7 +12,10 @@ from rlvitals.integrations.trl import facts
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wheel:
-    """All that a command may act on: the trainer, its optimizer and scheduler, and the flags of this event."""
+    """All that a command may act on: the trainer, its optimizer and scheduler, and the flags of this event.
+
+    ``trainer`` is None where only its callbacks are known.
+    """
 
     trainer: Any
     optimizer: Any
@@ -34,13 +37,18 @@ def apply(kind: CommandKind, argument: float, wheel: Wheel) -> tuple[float | Non
 
 
 def set_kl_coef(trainer: Any, value: float) -> tuple[float, float]:
-    """Sets the coefficient, never to 0 and never from 0. Takes effect with the next micro-batch."""
-    reason = facts.no_kl_control(trainer)
-    if reason:
-        raise Refused(reason)
-    before = float(trainer.beta)
-    trainer.beta = max(value, LEAST_COEFFICIENT)
-    fused: Any = getattr(trainer, "liger_grpo_loss", None)
+    """Sets the coefficient, never to 0 and never from 0.
+
+    It acts from the next micro-batch on where the KL is in the loss, from the next generation where in the reward.
+    """
+    if trainer is None:
+        raise Refused(facts.NO_TRAINER)
+    reason, place = facts.no_kl_control(trainer), facts.coefficient_place(trainer)
+    if reason or place is None:
+        raise Refused(reason or facts.NO_COEFFICIENT)
+    before = float(getattr(*place))
+    setattr(*place, max(value, LEAST_COEFFICIENT))
+    fused = facts.fused_loss(trainer)
     if fused is not None:
-        fused.beta = trainer.beta  # older TRL copied it when the trainer was made
-    return before, float(trainer.beta)
+        fused.beta = float(getattr(*place))
+    return before, float(getattr(*place))
