@@ -8,12 +8,13 @@ of notebooks, sections under a heading, and ``name: value`` lines. Everything be
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from rlvitals.formats import braces, pairs, sections
-from rlvitals.formats.line import LENGTH_MAX, fragments, worker
-from rlvitals.formats.numbers import number, step_of, whole
+from rlvitals.formats.kinds import STEP_NAMES, is_metric, is_record, kind_of_names, looks_logged, own_step
+from rlvitals.formats.line import LENGTH_MAX, fragments, is_progress, worker
+from rlvitals.formats.numbers import ENDINGS, number, step_of
 from rlvitals.formats.row import BadLine, Found, Row, RowKind
 from rlvitals.formats.table import Table
 
@@ -28,7 +29,9 @@ _LONE = re.compile(
     r"(?P<name>[A-Za-z][\w./@%()\[\] -]{0,80}?)\s*(?::|=)\s*(?P<value>\S+)\s*$"
 )
 _KINDS = {"rollout": RowKind.ROLLOUT, "perf": RowKind.PERF, "eval": RowKind.EVAL, "passrate": RowKind.EVAL}
-_STEP_NAMES = ("step", "global_step", "train/step", "train/global_step", "training/global_step", "rollout/step")
+
+Items = Sequence["Row | BadLine"]
+NONE: Items = ()
 
 
 @dataclass(slots=True)
@@ -60,60 +63,60 @@ class Console:
 
     def read(self, line: int, text: str) -> Found:
         if len(text) > LENGTH_MAX:
-            yield BadLine.of(line, f"a line of at most {LENGTH_MAX} characters was expected", text)
-            return
+            return [BadLine.of(line, f"a line of at most {LENGTH_MAX} characters was expected", text)]
+        found: list[Row | BadLine] = []
         for fragment in fragments(text.lstrip("\ufeff") if line == 1 else text):
-            who, rest = worker(fragment)
-            yield from self._read(line, who, rest)
+            if not is_progress(fragment):
+                who, rest = worker(fragment)
+                found += self._read(line, who, rest)
+        return found
 
     def end(self) -> Found:
+        found: list[Row | BadLine] = []
         for who, state in self._workers.items():
-            yield from _finish_verl(who, state)
-            yield from _give_up(state)
-            yield from _finish_lone(who, state)
+            found += [*_finish_verl(who, state), *_give_up(state), *_finish_lone(who, state)]
         self._workers.clear()
+        return found
 
-    def _read(self, line: int, who: str, text: str) -> Found:
-        state = self._workers.setdefault(who, _Worker())
+    def _read(self, line: int, who: str, text: str) -> Items:
+        state = self._workers.get(who)
+        if state is None:
+            state = self._workers[who] = _Worker()
+        before: Items = NONE
         if state.braces is not None:
             found = _go_on(who, state, text)
             if found is not None:
-                yield from found
-                return
-            yield from _give_up(state)
+                return found
+            before = _give_up(state)
         verl = pairs.VERL.search(text) if "step:" in text else None
-        if state.verl is not None and verl is None and _continues(state.verl, text):
-            state.verl.text += " " + text.strip()
-            state.verl.lines += 1
-            return
-        yield from _finish_verl(who, state)
+        if state.verl is not None:
+            if verl is None and _continues(state.verl, text):
+                state.verl.text += " " + text.strip()
+                state.verl.lines += 1
+                return before
+            before = [*before, *_finish_verl(who, state)]
         if verl is not None:
-            yield from _finish_lone(who, state)
+            before = [*before, *_finish_lone(who, state)]
             state.verl = _Open(line, text[verl.start() :].strip(" |"))
-            return
-        yield from self._other(line, who, state, text)
+            return before
+        after = self._other(line, who, state, text)
+        return [*before, *after] if before else after
 
-    def _other(self, line: int, who: str, state: _Worker, text: str) -> Found:
+    def _other(self, line: int, who: str, state: _Worker, text: str) -> Items:
         start = braces.find(text) if "{" in text else -1
         if start >= 0:
-            yield from _finish_lone(who, state)
-            yield from _begin_braces(line, who, state, text, start)
-            return
+            return [*_finish_lone(who, state), *_begin_braces(line, who, state, text, start)]
         megatron = pairs.MEGATRON.search(text) if "iteration" in text else None
         if megatron is not None:
             values, missing, _ = pairs.megatron(text[megatron.end() :])
-            yield Row(line=line, step=step_of(megatron[1]), values=values, missing=missing, source=who)
-            return
+            return [Row(line=line, step=step_of(megatron[1]), values=values, missing=missing, source=who)]
         piped = sections.piped(text) if "|" in text else None
         if piped is not None:
-            yield Row(line=line, step=step_of(piped[0]), values=piped[1], source=who)
-            return
+            return [Row(line=line, step=step_of(piped[0]), values=piped[1], source=who)]
         row = self._table.read(line, who, text)
         if row is not None:
-            yield row
-            return
-        if not self._table.heads(text):
-            yield from _lone(line, who, state, text)
+            return [row]
+        return NONE if self._table.heads(text) else _lone(line, who, state, text)
 
 
 def _continues(record: _Open, text: str) -> bool:
@@ -124,48 +127,46 @@ def _continues(record: _Open, text: str) -> bool:
     return (
         stripped.startswith("- ")
         or record.text.endswith((" -", ":", "/"))
-        or (SEPARATED.match(stripped) is not None and record.text[-1:] not in "0123456789.)")
+        or (record.text[-1:] not in "0123456789.)" and SEPARATED.match(stripped) is not None)
     )
 
 
 SEPARATED = re.compile(r"[^\s:{}]{1,120}:\S+ - \S")
 
 
-def _finish_verl(who: str, state: _Worker) -> Iterator[Row | BadLine]:
+def _finish_verl(who: str, state: _Worker) -> Items:
     record, state.verl = state.verl, None
     if record is None:
-        return
-    head = pairs.VERL.search(record.text)
+        return NONE
+    head = pairs.VERL.match(record.text)
     if head is None:
-        return
+        return NONE
+    found: list[Row | BadLine] = []
     values, missing, unread = pairs.verl(record.text[head.end() :])
     if unread:
         reason = f"name:value was expected, {len(unread)} of {len(values) + len(unread)} are not"
-        yield BadLine.of(record.line, reason, unread[0])
+        found.append(BadLine.of(record.line, reason, unread[0]))
     if values or missing:
-        yield Row(
-            line=record.line,
-            step=step_of(head[1]),
-            values=values,
-            missing=missing,
-            source=who,
-            kind=_kind_of_names(values, RowKind.TRAIN),
-        )
+        kind = kind_of_names(values, RowKind.TRAIN)
+        step = step_of(head[1])
+        found.append(Row(line=record.line, step=step, values=values, missing=missing, source=who, kind=kind))
+    return found
 
 
-def _begin_braces(line: int, who: str, state: _Worker, text: str, start: int) -> Iterator[Row | BadLine]:
-    end = braces.close(text, start)
-    if end < 0:
-        state.braces = _Open(line, text)
-        return
-    yield from _braces(line, who, text, start, end)
-    rest = text[end:]
-    again = braces.find(rest)
-    if again >= 0:
-        yield from _begin_braces(line, who, state, rest, again)
+def _begin_braces(line: int, who: str, state: _Worker, text: str, start: int) -> Items:
+    found: list[Row | BadLine] = []
+    while start >= 0:
+        end = braces.close(text, start)
+        if end < 0:
+            state.braces = _Open(line, text)
+            break
+        found += _braces(line, who, text, start, end)
+        text = text[end:]
+        start = braces.find(text)
+    return found
 
 
-def _go_on(who: str, state: _Worker, text: str) -> list[Row | BadLine] | None:
+def _go_on(who: str, state: _Worker, text: str) -> Items | None:
     """Adds a line to an open dictionary; None if it can't be a part of it."""
     record = state.braces
     if record is None:
@@ -178,95 +179,78 @@ def _go_on(who: str, state: _Worker, text: str) -> list[Row | BadLine] | None:
     start = braces.find(longer)
     end = braces.close(longer, start)
     if end < 0:
-        return []
+        return NONE
     state.braces = None
-    return list(_braces(record.line, who, longer, start, end))
+    return _braces(record.line, who, longer, start, end)
 
 
 def _opens_anew(text: str) -> bool:
     return text.lstrip().startswith("{") and braces.find(text) >= 0
 
 
-def _give_up(state: _Worker) -> Iterator[BadLine]:
+def _give_up(state: _Worker) -> Items:
     record, state.braces = state.braces, None
-    if record is not None and _looks_logged(record.text):
-        yield BadLine.of(record.line, "a dictionary that closes was expected", record.text)
+    if record is None or not looks_logged(record.text):
+        return NONE
+    return [BadLine.of(record.line, "a dictionary that closes was expected", record.text)]
 
 
-def _braces(line: int, who: str, text: str, start: int, end: int) -> Iterator[Row | BadLine]:
+def _braces(line: int, who: str, text: str, start: int, end: int) -> Items:
     try:
         values, missing = braces.flat(text[start:end])
     except braces.Unreadable as error:
-        if _looks_logged(text[start:end]):
-            yield BadLine.of(line, str(error), text[start:end])
-        return
+        logged = looks_logged(text[start:end])
+        return [BadLine.of(line, str(error), text[start:end])] if logged else NONE
     head = _BEFORE.search(text[:start])
     if not values and not missing:
-        return
-    if head is None and not _is_record(values):
-        return
+        return NONE
+    if head is None and not is_record(values):
+        return NONE
     kind = _KINDS.get(head["kind"].lower(), RowKind.TRAIN) if head is not None else RowKind.TRAIN
-    step = step_of(head["id"]) if head is not None else _own_step(values)
-    yield Row(line=line, step=step, values=values, missing=missing, source=who, kind=_kind_of_names(values, kind))
+    step = step_of(head["id"]) if head is not None else own_step(values)
+    kind = kind_of_names(values, kind)
+    return [Row(line=line, step=step, values=values, missing=missing, source=who, kind=kind)]
 
 
-_METRICS = re.compile(r"loss|reward|kl|grad_norm|entropy|learning_rate|(?:^|/)lr\b|score|advantage|length|runtime")
-
-
-def _is_record(values: dict[str, float]) -> bool:
-    """A printed configuration is a dictionary of numbers too, but it has no loss and no reward."""
-    return sum(1 for name in values if _METRICS.search(name.lower())) >= 2 or "loss" in values
-
-
-def _looks_logged(text: str) -> bool:
-    return re.search(r"['\"](?:loss|reward|train/|rollout/|policy_loss|grad_norm)", text) is not None
-
-
-def _own_step(values: dict[str, float]) -> int | None:
-    return next((whole(values[name]) for name in _STEP_NAMES if name in values), None)
-
-
-def _kind_of_names(values: dict[str, float], kind: RowKind) -> RowKind:
-    if "train_runtime" in values:
-        return RowKind.SUMMARY
-    if (
-        kind is RowKind.TRAIN
-        and values
-        and all(name.startswith(("eval", "val-", "val/")) for name in _told(values))
-    ):
-        return RowKind.EVAL
-    return kind
-
-
-def _told(values: dict[str, float]) -> list[str]:
-    return [name for name in values if name not in ("epoch", *_STEP_NAMES)] or [""]
-
-
-def _lone(line: int, who: str, state: _Worker, text: str) -> Iterator[Row | BadLine]:
+def _lone(line: int, who: str, state: _Worker, text: str) -> Items:
     """``name: value`` alone on a line; a name that comes again, or "step", begins the next record."""
     heading = sections.heading(text)
     if heading is not None:
-        yield from _finish_lone(who, state)
+        before = _finish_lone(who, state)
         state.heading = step_of(heading)
-        return
-    boxed = sections.boxed(text)
-    found = _LONE.match(text) if not boxed and (":" in text or "=" in text) else None
-    value = number(found["value"]) if found is not None else None
-    if found is not None and value is not None:
-        boxed = {found["name"].strip(): value}
-    elif found is None and not boxed and state.heading is None:
-        yield from _finish_lone(who, state)
-    for name, value in boxed.items():
-        if name in state.lone or (name.lower() in _STEP_NAMES and state.lone):
-            yield from _finish_lone(who, state)
+        return before
+    told = sections.boxed(text)
+    if not told:
+        if not state.lone and text.rstrip()[-1:] not in ENDINGS:
+            return NONE
+        found = _LONE.match(text) if ":" in text or "=" in text else None
+        if found is None:
+            return _finish_lone(who, state) if state.heading is None else NONE
+        value = number(found["value"])
+        if value is None:
+            return NONE
+        told = {found["name"].strip(): value}
+    return _take_lone(line, who, state, told)
+
+
+def _take_lone(line: int, who: str, state: _Worker, told: dict[str, float]) -> Items:
+    done: list[Row | BadLine] = []
+    for name, value in told.items():
+        if name in state.lone or (name.lower() in STEP_NAMES and state.lone):
+            done += _finish_lone(who, state)
         if not state.lone:
             state.lone_line = line
         if len(state.lone) < sections.NAMES_MAX:
             state.lone[name] = value
+    return done
 
 
-def _finish_lone(who: str, state: _Worker) -> Iterator[Row]:
-    values, state.lone = state.lone, {}
-    if any(_METRICS.search(name.lower()) or "/" in name for name in values):
-        step = _own_step(values)
-        yield Row(line=state.lone_line, step=state.heading if step is None else step, values=values, source=who)
+def _finish_lone(who: str, state: _Worker) -> Items:
+    values = state.lone
+    if not values:
+        return NONE
+    state.lone = {}
+    if not any(is_metric(name) or "/" in name for name in values):
+        return NONE
+    step = own_step(values)
+    return [Row(line=state.lone_line, step=state.heading if step is None else step, values=values, source=who)]

@@ -9,6 +9,8 @@ _WRAPPED = re.compile(rf"(?:(?:np|numpy|torch)\.\w+|tensor)\(\s*({_PLAIN})\s*(?:
 _THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?")
 _WORDS = {"true": 1.0, "false": 0.0}
 NOTHING = frozenset({"none", "null", "n/a", "-", ""})
+ENDINGS = frozenset("0123456789._)nNfFyYeE")
+"""The last character of whatever `number` takes: a digit, a point, or the end of a word or of a call."""
 
 
 def number(text: str) -> float | None:

@@ -30,12 +30,18 @@ def _read(parts: list[str]) -> Pairs:
     missing: list[str] = []
     unread: list[str] = []
     for part in parts:
-        name, colon, text = part.rpartition(":")
+        name, _, text = part.rpartition(":")
+        # nearly all of a log's numbers: a name, a colon and digits
+        try:
+            value: float | None = float(text)
+        except ValueError:
+            value = number(text)
         name = name.strip()
-        value = number(text) if colon else None
-        if value is not None and name:
+        if not name:
+            unread.append(part.strip())
+        elif value is not None:
             values[name] = value
-        elif text.strip().lower() in NOTHING and name and text.strip():
+        elif text.strip().lower() in NOTHING and text.strip():
             missing.append(name)
         else:
             unread.append(part.strip())

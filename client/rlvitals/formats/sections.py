@@ -25,11 +25,16 @@ _CELL = re.compile(
 )
 _TIGHT = re.compile(r"(\S+?)[:=](\S+)")
 _BORDER = re.compile(r"[│┃║|]")
+_BORDERS = "│┃║|"
+_WORDS = ("tep", "teration", "TEP", "TERATION")
+"""Parts of a heading's word in the spellings that people use; `_HEADING` itself takes any case."""
 _NAME = re.compile(r"[A-Za-z][\w./@()%\[\] -]{0,120}")
 
 
 def heading(text: str) -> int | None:
     """The step that a line announces, if it does nothing else."""
+    if "/" not in text or not any(word in text for word in _WORDS):
+        return None
     found = _HEADING.fullmatch(text) or _ENDED.search(text)
     return int(found[1]) if found is not None else None
 
@@ -52,9 +57,11 @@ def piped(text: str) -> tuple[int, dict[str, float]] | None:
 
 def boxed(text: str) -> dict[str, float]:
     """Numbers by name of a line whose cells are name and number in turn; empty if it is none."""
-    cells = [cell.strip() for cell in _BORDER.split(text.strip())]
-    cells = cells[1:-1] if len(cells) > 2 and not cells[0] and not cells[-1] else []
-    if len(cells) % 2:
+    stripped = text.strip()
+    if stripped[:1] not in _BORDERS or stripped[-1:] not in _BORDERS:
+        return {}
+    cells = [cell.strip() for cell in _BORDER.split(stripped)][1:-1]
+    if not cells or len(cells) % 2:
         return {}
     named = [(name, number(cell)) for name, cell in zip(cells[::2], cells[1::2], strict=True) if name or cell]
     if not all(_NAME.fullmatch(name) for name, _ in named):
