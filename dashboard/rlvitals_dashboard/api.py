@@ -23,7 +23,17 @@ import httpx2
 
 from rlvitals.contract.alert import Alert
 from rlvitals.contract.codec import DecodeError, decode, dumps, loads
-from rlvitals.contract.view import CommandView, MetricView, RuleView, RunView, SeriesView, TextView
+from rlvitals.contract.hooks import HooksView
+from rlvitals.contract.report import EventKind
+from rlvitals.contract.view import (
+    CommandView,
+    EventView,
+    MetricView,
+    RuleView,
+    RunView,
+    SeriesView,
+    TextView,
+)
 
 T = TypeVar("T")
 
@@ -140,6 +150,14 @@ class Api:
 
     async def texts(self, run: str, limit: int = 12) -> tuple[TextView, ...]:
         return _items(TextView, await self._get(f"/runs/{_segment(run)}/texts", limit=limit))
+
+    async def hooks(self, run: str, attempt: str = "") -> HooksView:
+        return _one(HooksView, await self._get(f"/runs/{_segment(run)}/hooks", attempt=attempt))
+
+    async def checkpoints(self, run: str, limit: int = 12) -> tuple[EventView, ...]:
+        """The newest that the trainer told of, newest first."""
+        kind = EventKind.CHECKPOINT.value
+        return _items(EventView, await self._get(f"/runs/{_segment(run)}/events", kind=kind, limit=limit))
 
     async def rules(self, run: str) -> tuple[RuleView, ...]:
         return _items(RuleView, await self._get(f"/runs/{_segment(run)}/rules"))

@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields
 
 from rlvitals.contract.alert import AlertState, Severity
 from rlvitals.contract.command import CommandState
+from rlvitals.contract.hooks import HookState
 from rlvitals.contract.view import Light, RunState
 
 
@@ -166,6 +167,14 @@ COMMAND_STATES = {
     CommandState.REFUSED: Look(tone="critical", mark="✕", word="Refused"),
     CommandState.DENIED: Look(tone="idle", mark="✕", word="Denied"),
     CommandState.EXPIRED: Look(tone="idle", mark="◷", word="Expired"),
+}
+
+HOOK_STATES = {
+    HookState.SEEN: Look(tone="good", mark="●", word="Sees"),
+    HookState.PATCHED: Look(tone="idle", mark="○", word="Waits"),
+    HookState.BLIND: Look(tone="warning", mark="▲", word="Blind"),
+    HookState.FAILING: Look(tone="critical", mark="◆", word="Fails"),
+    HookState.ABSENT: Look(tone="warning", mark="–", word="Absent"),
 }
 
 

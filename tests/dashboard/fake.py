@@ -15,9 +15,11 @@ from fastapi import FastAPI, Request, Response
 from rlvitals.contract.alert import Alert
 from rlvitals.contract.codec import dumps, loads
 from rlvitals.contract.command import CommandState
+from rlvitals.contract.hooks import HooksView
 from rlvitals.contract.view import (
     AttemptView,
     CommandView,
+    EventView,
     Light,
     MetricView,
     Page,
@@ -48,6 +50,8 @@ class FakeService:
         self.commands: dict[str, CommandView] = {}
         self.texts: list[TextView] = []
         self.rules: list[RuleView] = []
+        self.hooks = HooksView(run=RUN, attempt="a1", well=True, summary="this client tells of no hooks")
+        self.checkpoints: list[EventView] = []
         self.missing = dict(MISSING)
         self.version = 1
         self.calls: list[tuple[str, str, Any]] = []
@@ -144,6 +148,8 @@ class FakeService:
             "/runs/{run}/series": self._series,
             "/runs/{run}/texts": lambda: _json(self.texts),
             "/runs/{run}/rules": lambda: _json(self.rules),
+            "/runs/{run}/hooks": lambda: _json(self.hooks),
+            "/runs/{run}/events": lambda: _json(self.checkpoints),
             "/alerts": lambda: _json(Page(items=tuple(self.alerts.values()))),
             "/commands": lambda: _json(Page(items=tuple(self.commands.values()))),
         }

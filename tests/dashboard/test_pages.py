@@ -12,7 +12,8 @@ import pytest
 from playwright.sync_api import expect
 
 from rlvitals.contract.command import CommandState
-from rlvitals.contract.view import AttemptView, Light
+from rlvitals.contract.hooks import HookState, HooksView, HookTableView, HookView
+from rlvitals.contract.view import AttemptView, EventView, Light
 from tests.dashboard.conftest import Site
 from tests.dashboard.fake import RUN, START, FakeService
 from tests.dashboard.synthetic import grow, lively
@@ -311,3 +312,67 @@ def test_a_page_says_when_the_service_is_away_and_goes_on_when_it_is_back(site: 
 def test_a_run_that_does_not_exist_is_said_to_be_missing(site: Site, open_page: OpenPage) -> None:
     page = open_page(site.url, "/ui/run/nobody")
     expect(page.locator("main")).to_contain_text("no run 'nobody'")
+
+
+def blind_hooks() -> HooksView:
+    rows = (
+        HookView(
+            hook="batch",
+            target="PPOTrainer._compute_metrics",
+            gives="text, lengths, rewards and groups",
+            state=HookState.BLIND,
+        ),
+        HookView(
+            hook="loss",
+            target="losses.ppo_loss",
+            gives="importance ratios",
+            state=HookState.FAILING,
+            why="KeyError: <b>'old_log_probs'</b>",
+        ),
+        HookView(hook="log", target="Tracking.log", gives="scalars", state=HookState.SEEN, seen=12),
+        HookView(
+            hook="dump", target="PPOTrainer._dump", gives="", state=HookState.ABSENT, why="no dump", optional=True
+        ),
+    )
+    table = HookTableView(attempt="a1", writer="main", at=START, framework="verl", version="0.9.1", hooks=rows)
+    return HooksView(
+        run=RUN,
+        attempt="a1",
+        well=False,
+        summary="1 of 3 hooks see: hook loss of verl 0.9.1 fails (KeyError: <b>'old_log_probs'</b>)",
+        advice="Run `rlvitals doctor` in the job's environment.",
+        tables=(table,),
+    )
+
+
+def test_hooks_that_turn_blind_are_told_live_and_fold_away_once_they_see(site: Site, open_page: OpenPage) -> None:
+    page = open_page(site.url, RUN_PAGE)
+    shown(page, "reward.mean")
+    expect(page.locator("details.hooks")).to_have_count(0)
+
+    site.do(lambda: setattr(site.fake, "hooks", blind_hooks()))
+    panel = page.locator("details.hooks")
+    expect(panel.locator(".hook-rows li").nth(0)).to_be_visible()
+    expect(panel.locator("summary")).to_contain_text("1 of 3 hooks see")
+    expect(panel.locator(".hook-rows li").nth(0)).to_contain_text("Blind")
+    expect(panel.locator(".hook-rows li").nth(1)).to_contain_text("KeyError: <b>'old_log_probs'</b>")
+    expect(panel).to_contain_text("What to do")
+
+    seeing = tuple(replace(hook, state=HookState.SEEN, seen=4) for hook in blind_hooks().tables[0].hooks[:3])
+    table = replace(blind_hooks().tables[0], hooks=seeing)
+    well = HooksView(run=RUN, attempt="a1", well=True, summary="3 of 3 hooks see", tables=(table,))
+    site.do(lambda: setattr(site.fake, "hooks", well))
+    expect(panel.locator("summary")).to_contain_text("3 of 3 hooks see")
+    expect(panel.locator(".hook-rows")).to_be_hidden()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_hooks_and_checkpoints_fit_a_phone(site: Site, open_page: OpenPage, scheme: str) -> None:
+    site.fake.hooks = blind_hooks()
+    site.fake.checkpoints = [
+        EventView(attempt="a1", at=START, kind="checkpoint", step=100, payload={"folder": "/runs/" + "long" * 40})
+    ]
+    page = open_page(site.url, RUN_PAGE, width=390, scheme=scheme)
+    expect(page.locator("details.hooks .hook-rows li").nth(0)).to_be_visible()
+    expect(page.locator(".checkpoints li")).to_contain_text("step 100")
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")

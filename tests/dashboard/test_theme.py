@@ -4,6 +4,7 @@ import pytest
 
 from rlvitals.contract.alert import AlertState, Severity
 from rlvitals.contract.command import CommandState
+from rlvitals.contract.hooks import HookState
 from rlvitals.contract.view import Light, RunState
 from rlvitals_dashboard import theme
 from rlvitals_dashboard.theme import DARK, LIGHT, Theme
@@ -50,7 +51,7 @@ def test_a_primary_button_and_the_lines_of_a_chart_are_seen(palette: Theme) -> N
 
 
 def test_severities_and_lights_differ_by_shape_and_word_and_not_by_colour_alone() -> None:
-    for looks in (theme.SEVERITIES.values(), theme.LIGHTS.values()):
+    for looks in (theme.SEVERITIES.values(), theme.LIGHTS.values(), theme.HOOK_STATES.values()):
         assert len({look.mark for look in looks}) == len(looks)
         assert len({look.word for look in looks}) == len(looks)
 
@@ -58,6 +59,7 @@ def test_severities_and_lights_differ_by_shape_and_word_and_not_by_colour_alone(
 def test_every_state_has_a_look() -> None:
     assert set(theme.SEVERITIES) == set(Severity)
     assert set(theme.LIGHTS) == set(Light)
+    assert set(theme.HOOK_STATES) == set(HookState)
     assert set(theme.RUN_STATES) == set(RunState)
     assert set(theme.COMMAND_STATES) == set(CommandState)
     assert set(theme.ALERT_STATES) == set(AlertState)

@@ -16,7 +16,16 @@ from dash.exceptions import PreventUpdate
 
 from rlvitals.contract.alert import Alert, AlertState
 from rlvitals.contract.command import CommandState
-from rlvitals.contract.view import CommandView, MetricView, RuleView, RunView, SeriesView, TextView
+from rlvitals.contract.hooks import HooksView
+from rlvitals.contract.view import (
+    CommandView,
+    EventView,
+    MetricView,
+    RuleView,
+    RunView,
+    SeriesView,
+    TextView,
+)
 from rlvitals_dashboard import figures
 from rlvitals_dashboard.api import Api, ApiError, Change, SignInNeeded
 from rlvitals_dashboard.charts import Drawing, families
@@ -32,13 +41,16 @@ from rlvitals_dashboard.components import (
     run_head,
     text_list,
 )
+from rlvitals_dashboard.hook_panel import checkpoint_panel, hook_panel
 from rlvitals_dashboard.live import LONGEST_TAIL, WATCH_MS, Pulse, after_trouble, fingerprint, next_change
 from rlvitals_dashboard.panels import FOLDED, Panel, arrange
 from rlvitals_dashboard.theme import pick
 from rlvitals_dashboard.words import number
 
-PARTS = ("head", "decisions", "alerts", "actions", "rules", "texts")
-"""Blocks beside the charts, each replaced only when what it shows has changed."""
+PARTS = ("head", "hooks", "decisions", "alerts", "actions", "checkpoints", "rules", "texts")
+"""Blocks that are each replaced only when what they show has changed."""
+BESIDE = ("alerts", "actions", "checkpoints", "rules")
+"""Of these what stands beside the charts, below the decisions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,20 +111,28 @@ class Snapshot:
     commands: Sequence[CommandView]
     rules: Sequence[RuleView]
     texts: Sequence[TextView]
+    hooks: HooksView
+    checkpoints: Sequence[EventView]
 
     @classmethod
     async def take(cls, api: Api, view: View) -> Snapshot:
-        run, metrics, alerts, commands, rules, texts = await asyncio.gather(
-            api.run(view.run),
-            api.metrics(view.run, view.attempt),
-            api.alerts(view.run),
-            api.commands(view.run),
-            api.rules(view.run),
-            api.texts(view.run),
+        judged = asyncio.gather(api.alerts(view.run), api.commands(view.run), api.rules(view.run))
+        told = asyncio.gather(api.texts(view.run), api.hooks(view.run, view.attempt), api.checkpoints(view.run))
+        run, metrics, (alerts, commands, rules), (texts, hooks, checkpoints) = await asyncio.gather(
+            api.run(view.run), api.metrics(view.run, view.attempt), judged, told
         )
         here = view.attempt or _newest(run)
         mine = [a for a in alerts if not here or a.attempt == here or a.state is AlertState.FIRING]
-        return cls(run=run, metrics=metrics, alerts=mine, commands=commands, rules=rules, texts=texts)
+        return cls(
+            run=run,
+            metrics=metrics,
+            alerts=mine,
+            commands=commands,
+            rules=rules,
+            texts=texts,
+            hooks=hooks,
+            checkpoints=checkpoints,
+        )
 
     @property
     def panels(self) -> tuple[Panel, ...]:
@@ -129,6 +149,8 @@ class Snapshot:
         names = [(p.key, [m.metric for m in p.drawn(p.key in view.more)], len(p.missing)) for p in self.panels]
         return {
             "head": fingerprint(replace(self.run, config={}, capabilities={})),
+            "hooks": fingerprint(self.hooks),
+            "checkpoints": fingerprint(self.checkpoints),
             "decisions": fingerprint([c.id for c in self._proposed()]),
             "alerts": fingerprint([replace(a, value=None) for a in self.alerts]),
             "actions": fingerprint([c for c in self.commands if c.state is not CommandState.PROPOSED]),
@@ -140,6 +162,8 @@ class Snapshot:
     def part(self, name: str) -> Component:
         makers: dict[str, Callable[[], Component]] = {
             "head": lambda: run_head(self.run),
+            "hooks": lambda: hook_panel(self.hooks),
+            "checkpoints": lambda: checkpoint_panel(self.checkpoints),
             "decisions": self._decisions,
             "alerts": lambda: panel("Alerts", alert_list(self.alerts), count=self._count()),
             "actions": lambda: panel("Actions", command_list(self.commands)),
@@ -184,9 +208,10 @@ async def layout(api: Api, run: str, query: Mapping[str, str]) -> Component:
     return html.Main(
         [
             part["head"],
+            part["hooks"],
             html.Div(
                 [
-                    html.Aside([part["decisions"], verdict, part["alerts"], part["actions"], part["rules"]]),
+                    html.Aside([part["decisions"], verdict, *(part[name] for name in BESIDE)]),
                     html.Div([tools, html.Div(id="families"), part["texts"]], className="main"),
                 ],
                 className="columns",
