@@ -16,6 +16,7 @@ from rlvitals import guard
 from rlvitals.contract.metrics import METRICS, Family
 from rlvitals.contract.report import Event, EventKind, Phase, StepReport, Text
 from rlvitals.integrations.loop import Vitals, facts, measure, rollouts, session
+from rlvitals.probes.tally import Tally
 from tests.client.integrations import grpo, tiny
 
 REGISTERED = {metric.name for metric in METRICS if metric.family is not Family.SELF}
@@ -425,3 +426,24 @@ def test_no_argument_of_run_can_break_the_loop(monkeypatch: pytest.MonkeyPatch, 
         vitals.gradient(torch.tensor(1.0))
         vitals.step(1)
     assert not vitals.should_stop
+
+
+def test_what_another_process_measured_of_the_step_joins_the_loops_own() -> None:
+    vitals = one_step()
+    vitals.add(Tally(counts={"kl.tokens": 4}, sums={"kl.k1": 2.0, "kl.abs": math.inf}))
+    told = last(vitals)
+    assert told.values["kl.k1"] == 0.5
+    assert told.values["kl.abs"] == math.inf
+
+
+@pytest.mark.parametrize("mask", [True, False], ids=["a tool wrote some", "padded"])
+def test_advantages_of_each_token_count_where_the_policy_chose_the_token(mask: bool) -> None:
+    vitals = one_step(group_size=2)
+    chosen: Any = torch.tensor([[1, 1, 0], [1, 0, 0]])
+    advantages = torch.tensor([[1.0, -2.0, 0.0], [0.0, 0.0, 9.0]])
+    vitals.rollout(
+        torch.ones(2, 3, dtype=torch.int64), chosen if mask else torch.tensor([2, 1]), advantages=advantages
+    )
+    told = last(vitals)
+    assert told.values["reward.advantage_abs_max"] == 2.0
+    assert told.values["reward.advantage_zero_share"] == pytest.approx(1 / 3)

@@ -186,7 +186,8 @@ class RolloutReader:
         values, equal = tensor(advantages), None
         if totals is not None:
             equal = tensor(in_equal_group(totals, self._group_size(group_ids), group_ids=group_ids))
-        return measure_advantages(values, equal=equal, sample_offset=told.first_sample)
+        mask = _mask(told, values)
+        return measure_advantages(values, equal=equal, mask=mask, sample_offset=told.first_sample)
 
     def _group_size(self, group_ids: Any) -> int | None:
         return None if group_ids is not None else self.facts.group_size or 1
@@ -228,6 +229,16 @@ class RolloutReader:
         decode = getattr(self.facts.tokenizer, "decode", None)
         ids = told.ids[row, : told.lengths[row]].tolist()
         return str(attempt(decode, ids) or "") if decode is not None else ""
+
+
+def _mask(told: Rollout, values: Any) -> Any:
+    """Advantages of each token count where the policy chose the token; None for those of whole completions."""
+    if values.dim() != 2 or tuple(values.shape) != told.ids.shape:
+        return None
+    written = told.written
+    if written is None:
+        written = np.arange(told.ids.shape[1]) < told.lengths[:, None]
+    return tensor(written).to(values.device)
 
 
 def grouped(names: Mapping[str, str]) -> dict[str, str]:

@@ -115,6 +115,9 @@ class Session:
                 found = launch()
                 self._step.add([found if batch.rows is None else numbered(found, batch.rows + self._first)])
 
+    def add(self, tally: Tally) -> None:
+        self._step.tally += tally
+
     def gradients(self) -> None:
         if self.ranks.rank == 0 and self.facts.model is not None:
             self._step.add([measure_parameter_gradients(self.facts.model.named_parameters())])
@@ -142,6 +145,9 @@ class Session:
         self._number = step
         self.reporter.spent(time.perf_counter() - began)
         self._teller.tell(finished)
+
+    def settle(self) -> None:
+        self._teller.settle()
 
     def close(self, *, settle: bool) -> None:
         self._weights.remove()

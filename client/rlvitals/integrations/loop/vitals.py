@@ -17,6 +17,7 @@ from rlvitals.reporter import Reporter
 
 if TYPE_CHECKING:
     from rlvitals.integrations.loop.session import Session
+    from rlvitals.probes.tally import Tally
 
 NO_PROBES = "not measured: torch or numpy is not installed"
 
@@ -117,6 +118,11 @@ class Vitals:
                 num_items_in_batch,
             )
 
+    def add(self, tally: Tally) -> None:
+        """Adds what another process of the same run has measured of this step: workers behind one controller."""
+        with self._at_work("vitals.add") as session:
+            session.add(tally)
+
     def gradients(self) -> None:
         """Looks at each parameter's gradient; call it after unscaling, before clipping. Needs ``model``."""
         with self._at_work("vitals.gradients") as session:
@@ -160,6 +166,12 @@ class Vitals:
         """Carries out what has been asked for, and holds as long as a pause does. Between two steps only."""
         with Guard("commands"):
             self._commands.obey(int(step))
+
+    def settle(self) -> None:
+        """Tells a step that still waits for its device, at once: for loops whose end nobody sees. Collective."""
+        with Guard("vitals.settle"):
+            if self._session is not None:
+                self._session.settle()
 
     def on(
         self, kind: str | CommandKind, act: Callable[[Any], object], get: Callable[[], float] | None = None
