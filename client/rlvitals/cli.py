@@ -15,7 +15,6 @@ from rlvitals.control import Control
 from rlvitals.drops import Drops
 from rlvitals.sender import Sender
 from rlvitals.settings import Mode, Settings
-from rlvitals.spool import Lock, journals, network_file_system, read_acked, segments
 
 GROUP = "rlvitals.commands"
 EXTRA_OF = dict.fromkeys(("serve", "rules", "replay", "db", "notify", "token"), "server")
@@ -42,6 +41,8 @@ def _run(argv: Sequence[str] | None) -> int:
         return _run_joined(command, joined.get(command), arguments[1:])
     if command == "check":
         return _check(arguments[1:])
+    if command == "doctor":
+        return _doctor(arguments[1:])
     parsed = _parser(joined).parse_args(arguments)
     if parsed.command is None:
         _parser(joined).print_help()
@@ -67,28 +68,6 @@ def sync(folder: Path, chosen: Settings) -> int:
     return 1 if left else 0
 
 
-def doctor(chosen: Settings) -> int:
-    """Prints where the client would send to and what its spool holds."""
-    print(f"rlvitals {__version__}, Python {sys.version.split()[0]}")
-    print(f"service  {chosen.url} ({'with' if chosen.token else 'without'} a token), mode {chosen.mode.value}")
-    network = network_file_system(chosen.spool, settings.mounts())
-    print(f"spool    {chosen.spool}{f' (on a network file system: {network})' if network else ''}")
-    for folder in journals(chosen.spool):
-        print(f"  {_state(folder)}")
-    return 0
-
-
-def _state(folder: Path) -> str:
-    acked, kept = read_acked(folder), segments(folder)
-    size_kb = sum(s.size for s in kept) / 1024
-    lock = Lock.take(folder)
-    if lock is not None:
-        lock.release()
-    state = "being written" if lock is None else "all stored" if acked.complete else "waits for `rlvitals sync`"
-    name = f"{folder.parent.name}/{folder.name}"
-    return f"{name}: {size_kb:.0f} KiB, {len(kept)} segments, stored through {acked.stored_through}, {state}"
-
-
 def _run_joined(command: str, point: EntryPoint | None, arguments: list[str]) -> int:
     extra = EXTRA_OF.get(command, "server")
     try:
@@ -111,6 +90,13 @@ def _check(arguments: list[str]) -> int:
     return run(arguments)
 
 
+def _doctor(arguments: list[str]) -> int:
+    """Loaded only here: every other command starts without it."""
+    from rlvitals.doctor import main as run
+
+    return run(arguments)
+
+
 def _parser(joined: dict[str, EntryPoint]) -> argparse.ArgumentParser:
     others = ", ".join(sorted({*joined, *EXTRA_OF}))
     parser = argparse.ArgumentParser(
@@ -125,8 +111,7 @@ def _parser(joined: dict[str, EntryPoint]) -> argparse.ArgumentParser:
     uploading.add_argument("--url", help="the service (default: as the client finds it)")
     uploading.set_defaults(run=_sync)
     commands.add_parser("check", help="check tokenizer, data and settings before the first step", add_help=False)
-    looking = commands.add_parser("doctor", help="show the settings and the spool")
-    looking.set_defaults(run=lambda parsed: doctor(settings.load()))
+    commands.add_parser("doctor", help="say whether a job here would be seen, and why not", add_help=False)
     return parser
 
 

@@ -99,12 +99,33 @@ class Transport:
                     return Answer(verdict=Verdict.RETRY, reason=f"{type(error).__name__}: {error}")
         raise AssertionError("unreachable: the second try is always fresh")
 
+    def ask(self, body: bytes) -> tuple[int, dict[str, str], bytes]:
+        """Sends a packed body once: status, headers by lower-case name, and body. Raises OSError or ValueError."""
+        import http.client
+
+        try:
+            answer = self._send(http.client, body)
+        except http.client.HTTPException as error:
+            raise OSError(f"{type(error).__name__}: {error}") from None
+        finally:
+            self.close()
+        if answer is None:
+            raise OSError("the answer is too long or too slow")
+        return answer
+
     def close(self) -> None:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
 
     def _exchange(self, http_client: ModuleType, body: bytes) -> Answer:
+        answer = self._send(http_client, body)
+        if answer is None:
+            return Answer(verdict=Verdict.RETRY, reason="the answer is too long or too slow")
+        return classify(*answer)
+
+    def _send(self, http_client: ModuleType, body: bytes) -> tuple[int, dict[str, str], bytes] | None:
+        """None where the answer is too long or too slow."""
         deadline = time.monotonic() + self._timeout_s
         if self._connection is None:
             self._connection = self._connect(http_client)
@@ -116,11 +137,11 @@ class Transport:
             chunks.append(chunk)
             if sum(map(len, chunks)) > ANSWER_BYTES_MAX or time.monotonic() > deadline:
                 self.close()
-                return Answer(verdict=Verdict.RETRY, reason="the answer is too long or too slow")
+                return None
         response.close()  # an empty body would else leave the connection unusable
         if response.will_close:
             self.close()
-        return classify(response.status, {k.lower(): v for k, v in response.getheaders()}, b"".join(chunks))
+        return response.status, {k.lower(): v for k, v in response.getheaders()}, b"".join(chunks)
 
     def _connect(self, http_client: ModuleType) -> Any:
         self._target = self._path

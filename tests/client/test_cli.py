@@ -71,6 +71,8 @@ def test_doctor_shows_the_spool_and_no_secret(
 ) -> None:
     monkeypatch.setenv("RLVITALS_DIR", str(tmp_path / "spool"))
     monkeypatch.setenv("RLVITALS_TOKEN", "s3cret")
+    monkeypatch.setenv("RLVITALS_MODE", "offline")
+    monkeypatch.setattr("rlvitals.doctor.examine_trainers", lambda env: iter(()))
     living, dead = make_reporter(mode=Mode.OFFLINE, run="living"), make_reporter(mode=Mode.OFFLINE, run="dead")
     living.report(0, {"a": 1.0})
     dead.report(0, {"a": 1.0})
