@@ -19,6 +19,7 @@ PATCHES: Mapping[str, str] = {
     "verl.utils.tracking": "rlvitals.integrations.verl.v0:patch_tracking",
     "verl.trainer.ppo.v1.trainer_base": "rlvitals.integrations.verl.v1:patch_trainer",
     "verl.workers.utils.losses": "rlvitals.integrations.verl.workers:patch_losses",
+    "verl.workers.engine.fsdp.transformer_impl": "rlvitals.integrations.verl.workers:patch_engine",
 }
 """Module of verl → ``module:function`` of ours that takes the executed module."""
 

@@ -6,29 +6,25 @@ calls `session_of(trainer)`, then `batch`, `step_ends` or `scalars`. Callers kee
 
 from __future__ import annotations
 
+import math
 import time
 import weakref
 from collections.abc import Mapping
 from typing import Any
 
 from rlvitals.contract.command import CommandKind
-from rlvitals.contract.report import EventKind
-from rlvitals.guard import Guard, attempt
-from rlvitals.integrations.hooks import HookTable
+from rlvitals.contract.report import EventKind, Phase
+from rlvitals.guard import Guard, attempt, outcome
 from rlvitals.integrations.loop.start import run
+from rlvitals.integrations.steering import Refused
+from rlvitals.integrations.verl.asking import Workers
+from rlvitals.integrations.verl.places import hooks as hooks
 from rlvitals.integrations.verl.scalars import evaluation, is_step, told
 from rlvitals.integrations.verl.settings import Settings
 from rlvitals.integrations.verl.signals import absent_reasons, forward, stop_ids
 from rlvitals.reporter import Reporter
 
 _SESSIONS: weakref.WeakKeyDictionary[Any, Session] = weakref.WeakKeyDictionary()
-_HOOKS = HookTable("verl")
-"""Of this process: hooks are entered while modules are imported, before there is a trainer."""
-
-
-def hooks() -> HookTable:
-    """Where this process has taken hold of verl."""
-    return _HOOKS
 
 
 def session_of(trainer: Any, *, shape: str = "") -> Session:
@@ -47,7 +43,7 @@ class Session:
     def __init__(self, trainer: Any, *, shape: str = "") -> None:
         self.trainer = weakref.proxy(trainer)
         self.settings = Settings.of(getattr(trainer, "config", None))
-        self.hooks = _HOOKS
+        self.hooks = hooks()
         self.hooks.version = self.settings.version
         self.obeys = True
         self.kl_coef = self.settings.kl.coefficient if self.settings.kl is not None else None
@@ -74,6 +70,7 @@ class Session:
             epsilon_high=high,
             absent=absent_reasons(self.settings),
         )
+        self._workers = Workers(trainer)
         self._finish = weakref.finalize(trainer, self.vitals.close)
         self.reporter.event(EventKind.NOTE, None, verl_plugin="connected", trainer=type(trainer).__name__)
 
@@ -111,11 +108,11 @@ class Session:
         self._ended = step
         self.hooks.saw("scalars")
         values = told(data)
-        norm = attempt(float, data["actor/grad_norm"]) if "actor/grad_norm" in data else None
-        if norm is not None:
-            self.vitals.gradient(norm)
-        if norm is None or norm - norm == 0:
-            self.last_finite_step = step
+        if "actor/grad_norm" in data:
+            self.vitals.gradient(attempt(float, data["actor/grad_norm"]))
+        self.was_finite(step, data)
+        with Guard("asking the workers"):
+            self._workers.tell(self.vitals)
         self.vitals.report(step, values)
         with Guard("the table of hooks"):
             self.hooks.step_ends(self.reporter, step)
@@ -132,6 +129,27 @@ class Session:
     def obey(self, step: int) -> None:
         """Carries out what has been asked for, and holds as long as a pause does. Between two steps only."""
         self.vitals.obey(step)
+
+    def close(self, phase: Phase = Phase.FINISHED) -> None:
+        """Says how the training has ended, once."""
+        if self._finish.detach() is not None:
+            self.vitals.close(phase)
+
+    def was_finite(self, step: int, data: Mapping[str, Any]) -> None:
+        """Remembers the last step whose gradient was finite, as verl logged it."""
+        norm = attempt(float, data["actor/grad_norm"]) if "actor/grad_norm" in data else None
+        if norm is None or math.isfinite(norm):
+            self.last_finite_step = step
+
+    def refuse_poison(self, step: int) -> None:
+        """Raises `Refused` where weights are not finite; nothing where the workers cannot be asked."""
+        counts, _ = outcome(self._workers.poisoned)
+        if counts:
+            known = "none" if self.last_finite_step is None else self.last_finite_step
+            raise Refused(
+                f"{counts} parameters hold NaN or infinities at step {step}: a checkpoint would be worth nothing. "
+                f"The last step with a finite gradient is {known}"
+            )
 
     def cannot(self, kind: CommandKind, reason: str) -> None:
         self.vitals.cannot(kind, reason)

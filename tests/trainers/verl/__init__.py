@@ -1,0 +1,1 @@
+"""Real verl jobs on a CPU."""

@@ -1,0 +1,122 @@
+"""An engine that samples with plain transformers on a CPU, returns log-probs, and takes new weights by Ray.
+
+Draws depend on the step, the prompt and how often it was asked for only, so that two jobs sample alike.
+``CPU_ROLLOUT_BIAS=<token id>:<from step>:<logit>`` makes it prefer a token that the policy does not, as where an engine
+ends turns by force.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections import Counter
+from typing import Any
+
+import ray
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+from verl.workers.rollout.base import BaseRollout
+from verl.workers.rollout.replica import RolloutReplica, TokenOutput
+
+NAME = "cpu_server_0"
+
+
+class CpuServer:
+    """One model; requests are answered one after the other."""
+
+    def __init__(self, path: str, response_length: int, stop_ids: list[int]) -> None:
+        torch.set_num_threads(1)
+        self.model = AutoModelForCausalLM.from_pretrained(path, attn_implementation="eager").float().eval()
+        self.response_length, self.stop_ids = response_length, set(stop_ids)
+        self.step, self._asked = 0, Counter()
+        token, since, logit = (os.environ.get("CPU_ROLLOUT_BIAS") or "-1:0:0").split(":")
+        self._bias = int(token), int(since), float(logit)
+
+    def load(self, weights: list[tuple[str, Any]], global_steps: int | None) -> None:
+        missing, unexpected = self.model.load_state_dict(dict(weights), strict=False)
+        assert not unexpected, unexpected
+        assert len(weights) > len(missing)
+        if global_steps is not None:
+            self.step = int(global_steps)
+        self._asked.clear()
+
+    @torch.no_grad()
+    async def generate(
+        self, prompt_ids: list[int], sampling_params: dict[str, Any], request_id: str, **_: Any
+    ) -> TokenOutput:
+        prompt = [int(token) for token in prompt_ids]
+        key = f"{self.step}:{prompt}"
+        self._asked[key] += 1
+        dice = torch.Generator().manual_seed(zlib.crc32(f"{key}:{self._asked[key]}".encode()))
+        temperature = float(sampling_params.get("temperature", 1.0))
+        tokens: list[int] = []
+        logps: list[float] = []
+        for _number in range(self.response_length):
+            logits = self.model(torch.tensor([prompt + tokens])).logits[0, -1]
+            token, since, logit = self._bias
+            if token >= 0 and self.step + 1 >= since:
+                logits[token] += logit
+            drawn = torch.log_softmax(logits / max(temperature, 1e-6), 0)
+            chosen = int(torch.multinomial(drawn.exp(), 1, generator=dice)) if temperature else int(drawn.argmax())
+            tokens.append(chosen)
+            logps.append(float(drawn[chosen]))
+            if chosen in self.stop_ids:
+                break
+        return TokenOutput(
+            token_ids=tokens,
+            log_probs=logps,
+            stop_reason="completed",
+            extra_fields={"global_steps": self.step},
+        )
+
+    async def wake_up(self, *_: Any, **__: Any) -> None:
+        pass
+
+    async def sleep(self, *_: Any, **__: Any) -> None:
+        pass
+
+    async def abort_all_requests(self, *_: Any, **__: Any) -> None:
+        pass
+
+    async def resume_generation(self, *_: Any, **__: Any) -> None:
+        pass
+
+    async def clear_kv_cache(self, *_: Any, **__: Any) -> None:
+        pass
+
+    async def release_kv_cache(self, *_: Any, **__: Any) -> None:
+        pass
+
+    async def resume_kv_cache(self, *_: Any, **__: Any) -> None:
+        pass
+
+
+class CpuAdapter(BaseRollout):
+    """In the trainer's worker: hands weights over."""
+
+    async def resume(self, tags: list[str]) -> None:
+        pass
+
+    async def release(self) -> None:
+        pass
+
+    async def update_weights(self, weights: Any, global_steps: int | None = None, **_: Any) -> None:
+        rank = torch.distributed.get_rank() if torch.distributed.is_initialized() else 0
+        # full tensors are collective to make: every rank walks through them
+        state = [(name, tensor.detach().cpu().clone().float()) for name, tensor in weights]
+        if rank == 0:
+            await ray.get_actor(NAME).load.remote(state, global_steps)
+
+
+class CpuReplica(RolloutReplica):
+    """One server, however many ranks there are."""
+
+    async def launch_servers(self) -> None:
+        if self.replica_rank:
+            self.servers = [ray.get_actor(NAME)]
+        else:
+            made = ray.remote(CpuServer).options(name=NAME, num_cpus=0, max_concurrency=64)
+            path = str(self.model_config.path)
+            stops = [AutoTokenizer.from_pretrained(path).eos_token_id]
+            self.servers = [made.remote(path, self.config.response_length, stops)]
+        self._server_handle, self._server_address = self.servers[0], f"cpu-{self.replica_rank}:1"
