@@ -25,6 +25,7 @@ SECRET_WORDS = frozenset(
 )
 KEY_OWNERS = frozenset(
     {"api", "access", "private", "auth", "signing", "encryption", "license", "account", "master"}
+    | {"wandb", "swanlab", "comet", "neptune", "hub", "hf"}
 )
 TOKEN_OWNERS = frozenset({"access", "api", "auth", "refresh", "session", "hub", "hf"})
 TOKENIZER_WORDS = frozenset(

@@ -15,6 +15,7 @@ from rlvitals.contract import codec
     [
         "token",
         "hub_token",
+        "wandb_key",
         "HF_TOKEN",
         "push_to_hub_token",
         "wandb_api_key",

@@ -25,7 +25,7 @@ def of_loss(loss: Tensor) -> Reduction:
 
 def of_gradient(norm: Any) -> Reduction:
     """The global norm before clipping, as the clipping returned it."""
-    value = norm.detach() if isinstance(norm, Tensor) else torch.tensor(float(norm))
+    value = norm.detach() if isinstance(norm, Tensor) else torch.tensor(float(norm), dtype=torch.float64)
     return Reduction(parts=(value.double().reshape(-1),), build=_gradient)
 
 
