@@ -26,6 +26,13 @@ COEFFICIENT_IS_ZERO = "the KL coefficient is 0: the loop computes no KL that ano
 NO_OPTIMIZER = "rlvitals.run was given no optimizer, and vitals.on('scale_lr', …) was not called"
 
 
+@dataclass(frozen=True, slots=True)
+class Later:
+    """What a checkpoint's handler returns where the trainer itself writes it, at the end of another ``step``."""
+
+    step: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Handler:
     """``act`` takes the value (set_kl_coef, scale_lr) or the step (checkpoint, stop); ``get`` reads the value."""
@@ -156,6 +163,9 @@ class Commands:
 
     def _save(self, step: int) -> None:
         folder = _call(self._handler(CommandKind.CHECKPOINT).act, step)
+        if isinstance(folder, Later):
+            self._reporter.event(EventKind.NOTE, step, checkpoint_comes_with_step=folder.step)
+            return
         self._reporter.event(EventKind.CHECKPOINT, step, folder="" if folder is None else str(folder))
 
     def _stop(self, step: int) -> None:
