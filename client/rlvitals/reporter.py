@@ -19,6 +19,7 @@ from typing import Any, Protocol, TypeAlias, cast
 from rlvitals import config, guard, notices
 from rlvitals.contract import codec
 from rlvitals.contract.command import Command, Outcome
+from rlvitals.contract.evaluation import is_evaluation
 from rlvitals.contract.report import Event, EventKind, Extreme, Heartbeat, Histogram, Phase, RunInfo, Text
 from rlvitals.control import Control, ControlLimits
 from rlvitals.drops import Drops
@@ -136,6 +137,7 @@ class Reporter:
         """Journals one optimizer step: metric name → number (int, float, 0-d array or tensor).
 
         None means missing; what is no number is dropped and counted, the rest kept. NaN and infinities are values.
+        A record of evaluation metrics alone (see `rlvitals.contract.evaluation`) moves no step counter.
         ``time_s`` is seconds since the Unix epoch. A CUDA tensor would be waited for: use `report_when` for those.
         """
         if not self._on:
@@ -143,6 +145,10 @@ class Reporter:
         began = perf_counter()
         if type(step) is not int:
             step = int(step)
+        if is_evaluation(values):
+            self._write_evaluation(step, values, missing, extremes, time_s)
+            self._spent_s += perf_counter() - began
+            return
         me, turn = get_ident(), self._turn
         if me != turn[0] or step < turn[1] or self._pending:
             self._turn_to(me, step)
@@ -341,6 +347,20 @@ class Reporter:
         except struct.error:
             values, missing = self._numbers(values, missing)
             journal.step(step, time_s, values, own, missing=missing, extremes=extremes)
+
+    def _write_evaluation(
+        self,
+        step: int,
+        values: Mapping[str, Any],
+        missing: Mapping[str, str] | None,
+        extremes: Mapping[str, Extreme] | None,
+        time_s: float | None,
+    ) -> None:
+        """Beside the steps: one that comes late, or before all training, is no rewind."""
+        if not self._started:
+            self._begin()
+        moment = self._clock() if time_s is None else time_s
+        self._write_step(self._journal, step, moment, values, missing, extremes)
 
     def _numbers(
         self, values: Mapping[str, Any], missing: Mapping[str, str] | None

@@ -337,3 +337,26 @@ def test_an_attach_that_fails_leaves_the_trainer_alone(monkeypatch: pytest.Monke
     monkeypatch.delenv("RLVITALS_RAISE")
     monkeypatch.setattr("rlvitals.start.INTEGRATIONS", {"builtins": "rlvitals.no_such_module"})
     assert not rlvitals.attach(object()).enabled
+
+
+def test_an_evaluation_beside_the_steps_is_no_rewind_and_no_step(
+    make_reporter: MakeReporter, tmp_path: Path
+) -> None:
+    reporter = make_reporter(mode=Mode.OFFLINE)
+    reporter.report(0, {"eval_loss": 1.0})
+    assert reporter.last_step is None
+    for step in range(5, 8):
+        reporter.report(step, {"policy.loss": 1.0})
+    first = reporter.attempt
+    reporter.report(20, {"eval_loss": 0.5, "epoch": 1.0})
+    reporter.report(3, {"eval/aime": 0.25})
+    reporter.report(8, {"policy.loss": 1.0})
+    assert (reporter.last_step, reporter.attempt) == (8, first)
+    written = [s for s in steps(tmp_path) if "policy.loss" not in s.values]
+    assert [(s.step, s.values.get("eval_loss")) for s in written] == [
+        (0, 1.0),
+        (20, 0.5),
+        (3, None),
+    ]
+    reporter.report(7, {"policy.loss": 1.0})
+    assert reporter.attempt != first

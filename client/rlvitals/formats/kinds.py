@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from rlvitals.contract.evaluation import is_evaluated
 from rlvitals.formats.numbers import whole
 from rlvitals.formats.row import RowKind
 
 STEP_NAMES = ("step", "global_step", "train/step", "train/global_step", "training/global_step", "rollout/step")
 _METRICS = re.compile(r"loss|reward|kl|grad_norm|entropy|learning_rate|(?:^|/)lr\b|score|advantage|length|runtime")
 _LOGGED = re.compile(r"['\"](?:loss|reward|train/|rollout/|policy_loss|grad_norm)")
-_EVALUATED = ("eval", "val-", "val/")
 
 
 def is_record(values: Mapping[str, float]) -> bool:
@@ -42,7 +42,7 @@ def kind_of_names(values: Mapping[str, float], kind: RowKind) -> RowKind:
         return kind
     told = False
     for name in values:
-        if name.startswith(_EVALUATED):
+        if is_evaluated(name):
             told = True
         elif name != "epoch" and name not in STEP_NAMES:
             return kind

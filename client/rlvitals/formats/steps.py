@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from rlvitals.contract.aliases import Match, resolve
+from rlvitals.contract.evaluation import as_evaluated
 from rlvitals.contract.metrics import BY_NAME
 from rlvitals.formats.row import Row, RowKind
 
@@ -70,7 +71,8 @@ class StepMerger:
             return
         if row.kind is RowKind.EVAL:
             at = row.step if row.step is not None else max(self._next - self._stride, 0)
-            values, missing = self._renamed(row)
+            values, missing = as_evaluated(row.values), tuple(as_evaluated(dict.fromkeys(row.missing)))
+            self.names.update(zip((*row.values, *row.missing), (*values, *missing), strict=False))
             yield LoggedStep(step=at, values=values, missing=missing, line=row.line, evaluation=True)
             return
         step = row.step

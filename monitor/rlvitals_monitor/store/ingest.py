@@ -16,6 +16,7 @@ from typing import Any, Protocol, TypeVar
 from sqlalchemy import Connection, case, select, update
 
 from rlvitals.contract.command import Outcome
+from rlvitals.contract.evaluation import is_evaluation
 from rlvitals.contract.report import Event, EventKind, Phase, Refusal, ReportBatch
 from rlvitals_monitor.store import hooks, points, texts
 from rlvitals_monitor.store.admission import Place, admit
@@ -98,7 +99,7 @@ def store_batch(
         + len(outcomes)
     )
     hooks.keep_table(connection, place, [event for _, event in events], now)
-    reached = [report.step for _, report in steps]
+    reached = [report.step for _, report in steps if not is_evaluation(report.values)]
     covered = max(sieve.through, through)
     _advance_writer(connection, place, covered, _reach(batch, reached), now)
     _advance_attempt(connection, place, reached)

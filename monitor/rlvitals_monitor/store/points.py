@@ -9,6 +9,7 @@ from typing import TypeVar
 from sqlalchemy import Connection, bindparam, insert, or_, select, update
 
 from rlvitals.contract import codec
+from rlvitals.contract.evaluation import is_evaluated, is_evaluation
 from rlvitals.contract.metrics import Merge, find
 from rlvitals.contract.report import Extreme, Histogram, Refusal, StepReport
 from rlvitals.contract.wire import STEP_MAX as STEP_MAX
@@ -56,13 +57,20 @@ def store_steps(connection: Connection, place: Place, lines: Lines, now: datetim
     values = {
         (numbers[name], report.step): float(value)
         for _, report in lines
-        for name, value in report.values.items()
+        for name, value in _told(report)
         if name in numbers
     }
     _store_points(connection, place, values, {number: name for name, number in numbers.items()})
     _store_missing(connection, lines, numbers)
     _store_extremes(connection, lines, numbers, refused)
     return len(lines)
+
+
+def _told(report: StepReport) -> Iterable[tuple[str, float]]:
+    """All values; of an evaluation its own alone, since what stands beside them is the training step's to say."""
+    if not is_evaluation(report.values):
+        return report.values.items()
+    return ((name, value) for name, value in report.values.items() if is_evaluated(name))
 
 
 def store_histograms(
@@ -128,15 +136,19 @@ def _known_series(connection: Connection, attempt: int) -> dict[str, int]:
 
 def _store_step_rows(connection: Connection, attempt: int, lines: Lines, now: datetime) -> None:
     received = to_micros(now)
-    rows = {r.step: (attempt, r.step, seconds_to_micros(r.time_s), received) for _, r in lines}
+    trained = [r for _, r in lines if not is_evaluation(r.values)]
+    rows = {r.step: (attempt, r.step, seconds_to_micros(r.time_s), received) for r in trained}
     _steps.write(connection, list(rows.values()))
 
 
 def _store_points(
     connection: Connection, place: Place, values: Mapping[rollups.Point, float], metrics: Mapping[int, str]
 ) -> None:
-    """Adds what is new, merges what was there; only steps up to the attempt's last can have been there."""
-    before = _existing(connection, [p for p in values if place.last_step is not None and p[1] <= place.last_step])
+    """Adds what is new, merges what was there; of training only steps up to the attempt's last can have been."""
+    last = place.last_step
+    before = _existing(
+        connection, [p for p in values if (last is not None and p[1] <= last) or is_evaluated(metrics[p[0]])]
+    )
     merged = {
         point: values[point] if place.alone else merge(metrics[point[0]], old, values[point])
         for point, old in before.items()

@@ -1,0 +1,42 @@
+"""Evaluation metrics have a cadence of their own: a record of nothing else is no training step.
+
+It moves no step counter, no clock of progress and no rule; its points are stored and drawn as all others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TypeVar
+
+PREFIXES = (
+    *("eval_", "eval/", "eval-", "eval.", "evals/", "evaluation/"),
+    *("val/", "val-", "val_", "validation/", "test/"),
+)
+"""How trainers begin the names of what an evaluation measured: TRL, OpenRLHF and slime, verl, Lightning."""
+NEUTRAL = frozenset({"epoch", "progress.epoch", "step", "global_step", "training/epoch", "training/global_step"})
+"""Names that stand beside both kinds; our own (``rlvitals.…``) do so too."""
+
+T = TypeVar("T")
+
+
+def is_evaluated(name: str) -> bool:
+    """Whether a name says that an evaluation measured it."""
+    return name.startswith(PREFIXES)
+
+
+def is_evaluation(names: Iterable[str]) -> bool:
+    """Whether a record holds something that an evaluation measured, and nothing of training."""
+    told = False
+    for name in names:
+        if name.startswith(PREFIXES):
+            told = True
+        elif name not in NEUTRAL and not name.startswith("rlvitals."):
+            return False
+    return told
+
+
+def as_evaluated(values: Mapping[str, T]) -> dict[str, T]:
+    """The same values in the same order, under names that say so: ``eval/<name>`` where a name does not."""
+    return {
+        name if is_evaluated(name) or name in NEUTRAL else f"eval/{name}": value for name, value in values.items()
+    }
