@@ -10,13 +10,13 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from itertools import groupby
 
 from rlvitals.contract.alert import AlertState, Proposal, Truth
 from rlvitals.contract.command import ARGUMENT_KINDS
 from rlvitals_monitor.alerts.memory import AttemptMemory, Verdict
+from rlvitals_monitor.alerts.shapes import Shapes, Twins
 from rlvitals_monitor.alerts.state import INACTIVE, Change, Standing, advance, withdraw
-from rlvitals_monitor.rules.evaluate import Evaluation, evaluate, learn, read
+from rlvitals_monitor.rules.evaluate import Evaluation, evaluate_measured, learn, read
 from rlvitals_monitor.rules.rule import Rule
 
 log = logging.getLogger(__name__)
@@ -47,9 +47,16 @@ def judge_step(
     derived = memory.components.derive(values)
     memory.window.push(step, time, {**derived, **values} if derived else values)
     found = list(_withdraw_orphans(memory, step, time)) if memory.orphans else []
-    for _, twins in groupby(rules, key=_alert):
-        found += _judge_alert(list(twins), memory, step, time)
-    return [_with_proposal(_named(judgement, memory), memory) for judgement in found]
+    shapes = _shapes(rules, memory)
+    shape, is_new = shapes.of(memory.window.values)
+    if is_new:
+        memory.evaluations.update(shape.absent)
+    for place in shapes.places(shape):
+        if _judge_alert(shapes.twins[place], shape.absent, memory, step, time, found):
+            shapes.awake.add(place)
+        else:
+            shapes.awake.discard(place)
+    return [_with_proposal(_named(judgement, memory), memory) for judgement in found] if found else found
 
 
 def order(rules: Sequence[Rule]) -> tuple[Rule, ...]:
@@ -93,16 +100,30 @@ def _digest(*parts: str) -> str:
     return hashlib.sha256("\x00".join(parts).encode()).hexdigest()[:32]
 
 
-def _alert(rule: Rule) -> str:
-    return rule.alert
+def _shapes(rules: Sequence[Rule], memory: AttemptMemory) -> Shapes:
+    if memory.shapes is None or memory.shapes.rules != tuple(rules):
+        memory.shapes = Shapes(tuple(rules))
+        memory.shapes.awake = {
+            place
+            for place, twins in enumerate(memory.shapes.twins)
+            if any(memory.rules[rule.key].open for rule in twins)
+        }
+    return memory.shapes
 
 
-def _judge_alert(twins: Sequence[Rule], memory: AttemptMemory, step: int, time: datetime) -> list[Judgement]:
+def _judge_alert(
+    twins: Twins,
+    absent: Mapping[str, Evaluation],
+    memory: AttemptMemory,
+    step: int,
+    time: datetime,
+    found: list[Judgement],
+) -> bool:
+    """Adds what changed to ``found``; returns whether an alert of this name is open now."""
     inhibited = is_open = False
-    found: list[Judgement] = []
     for rule in twins:
         key = rule.key
-        evaluation = memory.evaluations[key] = _evaluate(rule, memory)
+        evaluation = memory.evaluations[key] = absent.get(key) or _evaluate(rule, memory)
         before = memory.standings.get(key, INACTIVE)
         if before is INACTIVE and evaluation.truth is not Truth.ACTIVE:
             continue
@@ -122,12 +143,12 @@ def _judge_alert(twins: Sequence[Rule], memory: AttemptMemory, step: int, time: 
         kept.open = is_open
         if rule.learns:
             learn(rule, memory.window, kept, memory.evaluations[rule.key])
-    return found
+    return is_open
 
 
 def _evaluate(rule: Rule, memory: AttemptMemory) -> Evaluation:
     try:
-        return evaluate(rule, memory.window, memory.rules[rule.key])
+        return evaluate_measured(rule, memory.window, memory.rules[rule.key])
     except Exception as error:  # a fault in one rule must not silence the others
         log.exception("rule %s failed at step %s", rule.key, memory.window.step)
         return Evaluation(Truth.UNKNOWN, f"the rule failed: {type(error).__name__}: {error}")

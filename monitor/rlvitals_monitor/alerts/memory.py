@@ -13,6 +13,7 @@ from datetime import datetime
 from rlvitals.contract import codec
 from rlvitals.contract.alert import Truth
 from rlvitals_monitor.alerts.components import Components
+from rlvitals_monitor.alerts.shapes import Shapes
 from rlvitals_monitor.alerts.state import Standing
 from rlvitals_monitor.rules.evaluate import Evaluation, RuleMemory, Seen, depth_of
 from rlvitals_monitor.rules.rule import Rule
@@ -36,7 +37,7 @@ class Verdict:
 class AttemptMemory:
     """``orphans`` are standings of rules that are no longer there and may still have an open alert.
 
-    ``evaluations`` are those of the last step and are not kept.
+    ``evaluations`` are those of the last step; neither they nor ``shapes`` are kept.
     """
 
     window: Window
@@ -46,6 +47,7 @@ class AttemptMemory:
     orphans: dict[str, Standing] = field(default_factory=dict)
     evaluations: dict[str, Evaluation] = field(default_factory=dict)
     components: Components = field(default_factory=Components)
+    shapes: Shapes | None = None
 
     def fits(self, rules: Sequence[Rule]) -> bool:
         """Whether it was made for exactly these rules."""

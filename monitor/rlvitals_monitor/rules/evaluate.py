@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from types import MappingProxyType
@@ -71,9 +71,12 @@ QUIET = Evaluation(Truth.INACTIVE, "", False)
 
 def evaluate(rule: Rule, window: Window, memory: RuleMemory) -> Evaluation:
     """Pure: changes neither window nor memory, and raises for no input values."""
-    absent = _absent(rule, window)
-    if absent:
-        return Evaluation(Truth.UNKNOWN, absent)
+    absent = lacking(rule, window.values)
+    return Evaluation(Truth.UNKNOWN, absent) if absent else evaluate_measured(rule, window, memory)
+
+
+def evaluate_measured(rule: Rule, window: Window, memory: RuleMemory) -> Evaluation:
+    """The same for a rule that `lacking` says nothing of."""
     frame = Frame(window, memory.slots)
     for call in rule.remembering:
         call.read(frame)
@@ -117,7 +120,7 @@ class Reading(NamedTuple):
 
 def read(rule: Rule, window: Window, memory: RuleMemory) -> Reading:
     """What people see of a rule that does not fire: the same comparison, with today's numbers. Pure."""
-    if _absent(rule, window):
+    if lacking(rule, window.values):
         return Reading(_first(rule.expr.metrics), None, None)
     frame = Frame(window, memory.slots)
     for call in rule.remembering:
@@ -135,8 +138,8 @@ def depth_of(rules: Iterable[Rule]) -> dict[str, int]:
     return depth
 
 
-def _absent(rule: Rule, window: Window) -> str:
-    values = window.values
+def lacking(rule: Rule, values: Container[str]) -> str:
+    """Which metric the rule needs and a step lacks; empty if none."""
     for names in rule.needs:
         for name in names:
             if name in values:

@@ -24,19 +24,20 @@ from rlvitals_monitor.rules.expression import (
     walk,
 )
 from rlvitals_monitor.rules.functions import Family, Kind
-from rlvitals_monitor.rules.value import Number, Unknown, Value, Verdict
+from rlvitals_monitor.rules.value import Number, Unknown, Verdict
 from rlvitals_monitor.rules.window import STATISTICS, Window
 
 NO_SLOT: Slot = []
 
 
 class Frame:
-    """One evaluation: what may be read, and (by canonical text) what the remembering functions came to."""
+    """One evaluation: what may be read, and (by canonical text) what the remembering functions got and came to."""
 
-    __slots__ = ("inputs", "results", "slots", "values", "window")
+    __slots__ = ("given", "inputs", "results", "slots", "values", "window")
 
     def __init__(self, window: Window, slots: Mapping[str, Slot]) -> None:
         self.window, self.values, self.slots = window, window.values, slots
+        self.given: dict[str, tuple[float, float] | Unknown] = {}
         self.results: dict[str, Number] = {}
         self.inputs: dict[str, float] = {}
 
@@ -44,12 +45,11 @@ class Frame:
 Numeric = Callable[[Frame], Number]
 Truthful = Callable[[Frame], Verdict]
 Textual = Callable[[Frame], str]
-Evaluator = Callable[[Frame], Value]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remembering:
-    """One call with a memory: reading it fills ``frame.results``; its finite argument is kept for learning."""
+    """One call with a memory: its argument is read and learned from at every step, its result where asked."""
 
     key: str
     name: str
@@ -57,22 +57,34 @@ class Remembering:
     memory: Memory
     argument: Numeric
     extra: Numeric | None
+    not_a_number: Unknown
 
     def read(self, frame: Frame) -> None:
-        frame.results[self.key] = self._read(frame)
-
-    def _read(self, frame: Frame) -> Number:
+        """Fills ``frame.given``, and ``frame.inputs`` where there is something to learn."""
         x = self.argument(frame)
         if isinstance(x, Unknown):
-            return x
-        if x != x:
-            return Unknown(f"the argument of {self.name} is NaN")
+            frame.given[self.key] = x
+            return
         extra = self.extra(frame) if self.extra is not None else 0.0
-        if isinstance(extra, Unknown):
-            return extra
-        if math.isfinite(x):
+        if x != x or isinstance(extra, Unknown):
+            frame.given[self.key] = extra if isinstance(extra, Unknown) and x == x else self.not_a_number
+            return
+        frame.given[self.key] = (x, extra)
+        if x - x == 0:  # finite
             frame.inputs[self.key] = x
-        return self.memory.read(frame.slots.get(self.key, NO_SLOT), x, self.count, extra)
+
+    def result(self, frame: Frame) -> Number:
+        """What it comes to at this step; computed once."""
+        known = frame.results.get(self.key)
+        if known is None:
+            known = frame.results[self.key] = self._result(frame)
+        return known
+
+    def _result(self, frame: Frame) -> Number:
+        given = frame.given[self.key]
+        if isinstance(given, Unknown):
+            return given
+        return self.memory.read(frame.slots.get(self.key, NO_SLOT), given[0], self.count, given[1])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,22 +99,15 @@ class Side:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """One compiled expression. ``remembering`` must be read, in order, before ``run``."""
+    """One compiled expression, a number or a truth. ``remembering`` must be read, in order, before it is run."""
 
     text: str
     metrics: tuple[str, ...]
     depth: Mapping[str, int]
     remembering: tuple[Remembering, ...]
     sides: tuple[Side, ...]
-    run: Evaluator
-
-    def number(self, frame: Frame) -> Number:
-        value = self.run(frame)
-        return value if isinstance(value, (float, Unknown)) else Unknown("not a number")
-
-    def truth(self, frame: Frame) -> Verdict:
-        value = self.run(frame)
-        return value if isinstance(value, (bool, Unknown)) else Unknown("not a truth")
+    number: Numeric
+    truth: Truthful
 
 
 def compile_node(node: Node) -> Program:
@@ -115,7 +120,8 @@ def compile_node(node: Node) -> Program:
         depth=_depth(calls),
         remembering=tuple(remembering.values()),
         sides=tuple(_sides(node)),
-        run=_compile(node),
+        number=_number(node) if node.kind is Kind.NUMBER else lambda frame: Unknown("not a number"),
+        truth=_truth(node) if node.kind is Kind.TRUTH else lambda frame: Unknown("not a truth"),
     )
 
 
@@ -147,12 +153,6 @@ def _nonfinite_side(node: Node) -> list[Side]:
     metric = node.arguments[0]
     nothing: Numeric = lambda frame: Unknown("no threshold")  # noqa: E731
     return [Side(truth=_truth(node), value=_number(metric), threshold=nothing, metrics=(metric.text,))]
-
-
-def _compile(node: Node) -> Evaluator:
-    if node.kind is Kind.TRUTH:
-        return _truth(node)
-    return _text(node) if node.kind is Kind.TEXT else _number(node)
 
 
 def _number(node: Node) -> Numeric:
@@ -311,6 +311,8 @@ def _comparison(node: Comparison) -> Truthful:
         return _metric_against_constant(node.left.name, _COMPARE[node.operator], float(node.right.value))
     left, right, compare = _number(node.left), _number(node.right), _COMPARE[node.operator]
     left_nan, right_nan = Unknown(f"{node.left.text} is NaN"), Unknown(f"{node.right.text} is NaN")
+    if isinstance(node.right, Literal):
+        return _against_constant(left, compare, float(node.right.value), left_nan)
 
     def read(frame: Frame) -> Verdict:
         a = left(frame)
@@ -338,6 +340,18 @@ def _metric_against_constant(name: str, compare: Callable[[float, float], bool],
     return read
 
 
+def _against_constant(
+    left: Numeric, compare: Callable[[float, float], bool], limit: float, not_a_number: Unknown
+) -> Truthful:
+    def read(frame: Frame) -> Verdict:
+        a = left(frame)
+        if isinstance(a, Unknown):
+            return a
+        return not_a_number if a != a else compare(a, limit)
+
+    return read
+
+
 def _text_comparison(node: Comparison) -> Truthful:
     left, right, equal = _text(node.left), _text(node.right), node.operator == "=="
 
@@ -353,12 +367,12 @@ def _remembering(call: Call) -> Remembering:
         memory=MEMORIES[call.function.name],
         argument=numbers[0],
         extra=numbers[1] if len(numbers) > 1 else None,
+        not_a_number=Unknown(f"the argument of {call.function.name} is NaN"),
     )
 
 
 def _memory_call(call: Call) -> Numeric:
-    key = call.text
-    return lambda frame: frame.results[key]
+    return _remembering(call).result
 
 
 def _window_call(call: Call) -> Numeric:

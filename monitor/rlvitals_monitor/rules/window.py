@@ -7,10 +7,9 @@ is kept is what the rules ask for and no more.
 from __future__ import annotations
 
 import math
-from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from itertools import islice
+from typing import Any
 
 from rlvitals_monitor.rules.value import Number, Unknown
 
@@ -19,8 +18,31 @@ Json = Mapping[str, object]
 BEFORE_ALL = -(2**63)
 """The step of a window that has not seen any."""
 
+SLACK = 64
+"""Values that wait to be dropped together."""
+
 Statistic = Callable[[Sequence[float], Sequence[int]], float]
-"""From the last n values and their steps to one number; NaN where it has none."""
+"""From the last n values (and for `slope` their steps) to one number; NaN where it has none."""
+
+
+class _Ring:
+    """The last ``depth`` observed values with their steps, at the end of lists that are cut now and then."""
+
+    __slots__ = ("depth", "steps", "values")
+
+    def __init__(self, depth: int) -> None:
+        self.depth = depth
+        self.steps: list[int] = []
+        self.values: list[float] = []
+
+    def add(self, step: int, value: float) -> None:
+        self.steps.append(step)
+        self.values.append(value)
+        if len(self.values) > 2 * self.depth + SLACK:
+            del self.steps[: -self.depth], self.values[: -self.depth]
+
+    def kept(self) -> list[list[Any]]:
+        return [self.steps[-self.depth :], self.values[-self.depth :]]
 
 
 class Window:
@@ -39,7 +61,7 @@ class Window:
         self.values: Mapping[str, float] = {}
         self.observed = 0
         self.seen: set[str] = set()
-        self._rings = {name: (deque[int](maxlen=n), deque[float](maxlen=n)) for name, n in depth.items()}
+        self._rings = {name: _Ring(n) for name, n in depth.items()}
         self._known: dict[tuple[str, str, int], Number] = {}
 
     def push(self, step: int, time: datetime, values: Mapping[str, float]) -> None:
@@ -50,11 +72,10 @@ class Window:
         self.observed += 1
         self._known.clear()
         self.seen.update(values)
-        for name, (steps, ring) in self._rings.items():
+        for name, ring in self._rings.items():
             value = values.get(name)
             if value is not None and value == value:
-                steps.append(step)
-                ring.append(value)
+                ring.add(step, value)
 
     def statistic(self, name: str, metric: str, count: int, compute: Statistic) -> Number:
         """``compute`` over the last ``count`` observed values, this step's included; computed once a step."""
@@ -68,17 +89,17 @@ class Window:
         value = self.values.get(metric)
         if value is None:
             return Unknown(f"{metric} is missing")
-        if math.isnan(value):
+        if value != value:
             return Unknown(f"{metric} is NaN")
-        steps, ring = self._rings[metric]
-        if len(ring) < count:
-            return Unknown(f"{metric} has {len(ring)} of the {count} observed values that the rule looks at")
-        start = len(ring) - count
-        return compute(list(islice(ring, start, None)), list(islice(steps, start, None)))
+        ring = self._rings[metric]
+        held = min(len(ring.values), ring.depth)
+        if held < count:
+            return Unknown(f"{metric} has {held} of the {count} observed values that the rule looks at")
+        return compute(ring.values[-count:], ring.steps[-count:] if compute is slope else ())
 
     def dump(self) -> dict[str, object]:
         """What the next process needs to go on; non-finite numbers are left to the codec."""
-        rings = {name: [list(steps), list(ring)] for name, (steps, ring) in self._rings.items() if ring}
+        rings = {name: ring.kept() for name, ring in self._rings.items() if ring.values}
         return {"step": self.step, "observed": self.observed, "seen": sorted(self.seen), "rings": rings}
 
     def restore(
@@ -88,8 +109,8 @@ class Window:
         self.step, self.observed, self.seen = step, observed, set(seen)
         for name, (steps, values) in rings.items():
             if name in self._rings:
-                self._rings[name][0].extend(steps)
-                self._rings[name][1].extend(values)
+                for at, value in zip(steps, values, strict=True):
+                    self._rings[name].add(at, value)
 
 
 def mean(values: Sequence[float], steps: Sequence[int]) -> float:

@@ -125,7 +125,7 @@ def test_a_rule_that_raises_is_unknown_with_its_error_and_silences_no_other(
     def explode(frame: object) -> bool:
         raise ZeroDivisionError("planted")
 
-    bad = replace(good, alert="b", expr=replace(good.expr, run=explode))
+    bad = replace(good, alert="b", expr=replace(good.expr, truth=explode))
     rules = order([bad, good])
     memory = begin(rules, {})
     changes = [c for step in range(3) for c in judge(rules, memory, step, {"kl.k3": 5.0})]
