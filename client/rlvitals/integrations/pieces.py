@@ -12,6 +12,7 @@ from rlvitals.probes import gradients, nonfinite
 from rlvitals.probes.arrays import Floats
 from rlvitals.probes.reduction import Reduction
 from rlvitals.probes.tally import Tally
+from rlvitals.probes.updates import local
 
 LOSS, GRADIENT = "policy.loss", "gradient.norm"
 Piece = tuple[str, Callable[[], Reduction]]
@@ -24,8 +25,14 @@ def of_loss(loss: Tensor) -> Reduction:
 
 
 def of_gradient(norm: Any) -> Reduction:
-    """The global norm before clipping, as the clipping returned it."""
-    value = norm.detach() if isinstance(norm, Tensor) else torch.tensor(float(norm), dtype=torch.float64)
+    """The global norm before clipping, as the clipping returned it.
+
+    Of a rank's part of it nothing is told: made whole it would be a collective, in which the others take no part.
+    Where gradients are looked at by parameter their squares give the norm.
+    """
+    value = local(norm) if isinstance(norm, Tensor) else torch.tensor(float(norm), dtype=torch.float64)
+    if not all(placement.is_replicate() for placement in getattr(norm, "placements", ())):
+        return Reduction(parts=(), build=lambda parts: Tally.zero())
     return Reduction(parts=(value.double().reshape(-1),), build=_gradient)
 
 

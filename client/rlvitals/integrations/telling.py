@@ -21,6 +21,8 @@ from rlvitals.reporter import Reporter, Resolved
 
 REUSED = "no generation in this step: it trains on the previous one's completions"
 NO_NORM = "the trainer computed no gradient norm in this step"
+AVERAGED = ("kl.grad_norm",)
+"""What grows with the loss: of the ranks' losses the mean is trained on, so each weighs its share only."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -114,6 +116,7 @@ class Teller:
             values[LOSS] = tally.sums[LOSS] / self.ranks.size
         if GRADIENT in tally.sums:
             values[GRADIENT] = tally.sums[GRADIENT]
+        values |= {name: values[name] / self.ranks.size for name in AVERAGED if name in values}
         values = {name: v for name, v in values.items() if name not in self.withheld and self._is_ours(name)}
         named = Measured(values=values, extremes=found.extremes, histograms=found.histograms)
         if self.table is not None:

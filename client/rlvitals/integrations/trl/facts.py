@@ -131,9 +131,11 @@ def fused_loss(trainer: Any) -> Any:
 
 def divided_later(trainer: Any) -> float:
     """What the loss is divided by after it was computed: the accumulation, where the trainer leaves it to that."""
-    left = getattr(trainer, "compute_loss_func", None) is None
-    takes = getattr(trainer, "model_accepts_loss_kwargs", None)
-    return accumulation(trainer) if left and takes is False else 1.0
+    scaled = getattr(trainer, "loss_is_scaled_for_ga", None)
+    if scaled is None:  # transformers before 5.19
+        accepts = getattr(trainer, "model_accepts_loss_kwargs", None)
+        scaled = getattr(trainer, "compute_loss_func", None) is not None or accepts is not False
+    return 1.0 if scaled else accumulation(trainer)
 
 
 def accumulation(trainer: Any) -> float:
@@ -150,7 +152,8 @@ def capabilities(trainer: Any) -> dict[str, str]:
 
 def loop_capabilities(args: Any) -> dict[str, str]:
     """What the loop of a trainer with these arguments cannot do."""
-    return {CommandKind.STOP.value: NEVER_STOPS if hasattr(args, "num_ppo_epochs") else ""}
+    own_loop = hasattr(args, "num_ppo_epochs") and not hasattr(args, "num_iterations")
+    return {CommandKind.STOP.value: NEVER_STOPS if own_loop else ""}
 
 
 def no_kl_control(trainer: Any) -> str:
@@ -193,8 +196,13 @@ def tokenizer_of(trainer: Any) -> Any:
 def embedding_rows(trainer: Any) -> int | None:
     """Rows of the live embedding; the configured number where the weights are sharded away."""
     model = trainer.accelerator.unwrap_model(trainer.model)
-    rows = int(model.get_input_embeddings().weight.shape[0])
-    return rows or getattr(model.config, "vocab_size", None)
+    weight = model.get_input_embeddings().weight
+    shape = getattr(weight, "ds_shape", weight.shape)
+    if len(shape) == 2:
+        return int(shape[0])
+    # a flat shard
+    config = model.config
+    return getattr(getattr(config, "get_text_config", lambda: config)(), "vocab_size", None)
 
 
 def _estimator(trainer: Any) -> str | None:
