@@ -447,3 +447,15 @@ def test_advantages_of_each_token_count_where_the_policy_chose_the_token(mask: b
     told = last(vitals)
     assert told.values["reward.advantage_abs_max"] == 2.0
     assert told.values["reward.advantage_zero_share"] == pytest.approx(1 / 3)
+
+
+def test_an_evaluation_is_told_beside_the_steps_under_names_that_say_so() -> None:
+    with one_step() as vitals:
+        vitals.evaluation(0, {"reward": 0.25, "val/acc": torch.tensor(0.5), "worst": math.nan, "best": math.inf})
+        vitals.step(1, loss=1.0)
+    evaluated, trained = tiny.steps(vitals.reporter)
+    assert (evaluated.step, trained.step, vitals.reporter.last_step) == (0, 1, 1)
+    told = {name: value for name, value in evaluated.values.items() if not name.startswith("rlvitals.")}
+    assert set(told) == {"eval/reward", "val/acc", "eval/worst", "eval/best"}
+    assert (told["eval/reward"], told["val/acc"], told["eval/best"]) == (0.25, 0.5, math.inf)
+    assert math.isnan(told["eval/worst"])

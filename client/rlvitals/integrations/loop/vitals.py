@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from rlvitals.contract.command import CommandKind
+from rlvitals.contract.evaluation import as_evaluated
 from rlvitals.contract.report import EventKind, Phase
 from rlvitals.guard import Guard
 from rlvitals.integrations.loop.commands import Commands
@@ -166,6 +167,14 @@ class Vitals:
         """Carries out what has been asked for, and holds as long as a pause does. Between two steps only."""
         with Guard("commands"):
             self._commands.obey(int(step))
+
+    def evaluation(self, step: int, values: Mapping[str, Any]) -> None:
+        """Tells what an evaluation measured after ``step``, at its own cadence: it is no training step.
+
+        Names that don't begin as those of evaluations do (``eval_``, ``eval/``, ``val/``) become ``eval/<name>``.
+        """
+        with Guard("vitals.evaluation"):
+            self.reporter.report(int(step), as_evaluated(values))
 
     def settle(self) -> None:
         """Tells a step that still waits for its device, at once: for loops whose end nobody sees. Collective."""
