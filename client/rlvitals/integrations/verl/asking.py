@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import time
 import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -36,9 +37,11 @@ class Workers:
         group = self.group
         if group is None:
             return
+        began = time.perf_counter()
         self._failed += 1
         answers = _asked(group)
         self._failed = 0
+        vitals.reporter.spent(time.perf_counter() - began)
         self._sum_up(vitals, answers)
 
     def _sum_up(self, vitals: Vitals, answers: Sequence[Mapping[str, Any]]) -> None:

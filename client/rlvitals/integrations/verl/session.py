@@ -7,9 +7,9 @@ calls `session_of(trainer)`, then `batch`, `step_ends` or `scalars`. Callers kee
 from __future__ import annotations
 
 import math
-import time
 import weakref
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from rlvitals.contract.command import CommandKind
@@ -49,7 +49,7 @@ class Session:
         self.kl_coef = self.settings.kl.coefficient if self.settings.kl is not None else None
         self.last_finite_step: int | None = None
         self._ended: int | None = None
-        self._batch_of: int | None = None
+        self._as_it_was: float | None = None
         tokenizer = getattr(trainer, "tokenizer", None)
         low, high = self.settings.epsilons
         term = self.settings.kl
@@ -80,6 +80,8 @@ class Session:
 
     def coefficient(self) -> float:
         """The KL coefficient in force: the reward controller's own, or what the workers' loss was last told."""
+        if self._as_it_was is not None:
+            return self._as_it_was
         controller = getattr(self.trainer, "kl_ctrl_in_reward", None) or getattr(self.trainer, "kl_ctrl", None)
         term = self.settings.kl
         if term is not None and term.place == "reward" and controller is not None:
@@ -88,11 +90,17 @@ class Session:
 
     def batch(self, columns: Mapping[str, Any], *, step: int) -> None:
         """Tells of a batch, ``columns`` by verl's own names: jagged or padded (B, T) tensors, arrays, lists."""
-        began = time.perf_counter()
         forward(self.vitals, self.settings, columns, getattr(self.trainer, "tokenizer", None))
-        self._batch_of = step
         self.hooks.saw("batch")
-        self.reporter.spent(time.perf_counter() - began)
+
+    @contextmanager
+    def as_it_was(self, coefficient: float | None) -> Iterator[None]:
+        """Within it a step counts as made with another coefficient than the one that holds from now on."""
+        self._as_it_was = coefficient
+        try:
+            yield
+        finally:
+            self._as_it_was = None
 
     def scalars(self, step: int, data: Mapping[str, Any]) -> None:
         """What is logged outside a training step (a validation before the first one): an event, no step."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -71,7 +72,10 @@ def forward(vitals: Vitals, settings: Settings, columns: Mapping[str, Any], toke
     """Tells `vitals` all that a batch says."""
     from rlvitals.integrations.verl.columns import prompt_texts, read_batch
 
+    began = time.perf_counter()
     batch = read_batch(columns)
+    texts = prompt_texts(batch, tokenizer)
+    vitals.reporter.spent(time.perf_counter() - began)
     if not batch.size:
         return
     vitals.rollout(
@@ -80,7 +84,7 @@ def forward(vitals: Vitals, settings: Settings, columns: Mapping[str, Any], toke
         rewards=batch.rewards,
         advantages=batch.advantage,
         group_ids=batch.groups,
-        prompts=prompt_texts(batch, tokenizer),
+        prompts=texts,
     )
     if batch.old is not None:
         vitals.loss(logp=batch.old, **_around(settings, batch))

@@ -7,6 +7,8 @@ the weights go to the rollout engine, where memory is lowest: there commands are
 from __future__ import annotations
 
 import functools
+import time
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
 from typing import Any
@@ -34,6 +36,8 @@ COLUMNS = (
 )
 NEEDED = ("uid", "prompts", "responses", "response_mask", "rm_scores")
 _WRAPPED = "_rlvitals_wrapped"
+_USED: weakref.WeakKeyDictionary[Any, float] = weakref.WeakKeyDictionary()
+"""The KL coefficient with which a trainer's last step was made."""
 
 
 def patch_trainer(module: ModuleType) -> None:
@@ -110,7 +114,10 @@ def _nothing(*_: Any, **__: Any) -> None:
 
 
 def _stepped(_: Any, trainer: Any, metrics: Mapping[str, Any], *__: Any, **___: Any) -> None:
-    session_of(trainer).was_finite(int(trainer.global_steps), metrics)
+    session = session_of(trainer)
+    session.was_finite(int(trainer.global_steps), metrics)
+    # a command may change it before this step is reported
+    _USED[trainer] = session.coefficient()
     hooks().saw(STEP)
 
 
@@ -123,14 +130,18 @@ def _step_ends(trainer: Any, *_: Any, **__: Any) -> None:
 def _metrics(_: Any, trainer: Any, batch: Any, metrics: Mapping[str, Any], *__: Any, **options: Any) -> None:
     step = int(options.get("global_steps", trainer.global_steps))
     session = session_of(trainer)
-    with Guard("reading verl's batch"):
-        _tell_batch(session, batch, step)
-    session.step_ends(step, metrics)
+    with session.as_it_was(_USED.get(trainer)):
+        with Guard("reading verl's batch"):
+            _tell_batch(session, batch, step)
+        session.step_ends(step, metrics)
 
 
 def _tell_batch(session: Session, batch: Any, step: int) -> None:
+    began = time.perf_counter()
     try:
-        session.batch(columns(batch), step=step)
+        found = columns(batch)
+        session.reporter.spent(time.perf_counter() - began)
+        session.batch(found, step=step)
     except Exception as error:
         session.hooks.failed(BATCH, error)
         raise
