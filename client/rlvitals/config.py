@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import fields, is_dataclass
 from datetime import datetime
 from enum import Enum
@@ -21,12 +21,16 @@ SECRET_WORDS = frozenset(
         "credential",
         "credentials",
     }
-    | {"authorization", "cookie", "cookies", "bearer"}
+    | {"authorization", "cookie", "cookies", "bearer", "dsn", "jwt", "webhook", "webhooks"}
 )
 KEY_OWNERS = frozenset(
     {"api", "access", "private", "auth", "signing", "encryption", "license", "account", "master"}
-    | {"wandb", "swanlab", "comet", "neptune", "hub", "hf"}
+    | {"wandb", "swanlab", "comet", "neptune", "clearml", "hub", "hf", "huggingface", "ssh", "aws", "azure", "gcp"}
+    | {"google", "openai", "anthropic", "gemini", "github", "gitlab", "slack", "serper", "storage", "subscription"}
+    | {"secret", "s3", "minio", "redis"}
 )
+MAY_HOLD_KEY = frozenset({"use_wandb", "use_swanlab"})
+"""Switches of trainers that take a key in the place of true."""
 TOKEN_OWNERS = frozenset({"access", "api", "auth", "refresh", "session", "hub", "hf"})
 TOKENIZER_WORDS = frozenset(
     {"pad", "eos", "bos", "unk", "sep", "cls", "mask", "stop", "special", "image", "video", "audio", "think"}
@@ -40,12 +44,25 @@ _KEYS = re.compile(
     r"|-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----[\s\S]*"
 )
 """Keys of model hubs, code hosts, clouds and chats, and our own tokens: each form begins with words of its own."""
-DEPTH_MAX, ITEMS_MAX, CHARS_MAX = 6, 1000, 2000
+_BEARERS = re.compile(r"\b(Bearer|Basic)\s{1,4}[A-Za-z0-9._~+/=-]{8,}")
+_JWT = re.compile(r"\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]{4,}")
+_HOOKS = re.compile(r"(https://hooks\.slack\.com/|https://[\w.-]{1,99}/api/webhooks/)\S+")
+_SIGNATURES = re.compile(r"([?&](?:sig|signature|x-(?:amz|goog)-(?:signature|credential))=)[^&\s]+", re.IGNORECASE)
+_USERS = re.compile(r"(\bhttps?://)[^\s/:@]{16,200}@")
+_NAMED = re.compile(
+    r"(?<![\w.-])(?P<name>-{0,2}[A-Za-z_][\w.-]{0,79})(?P<sign>['\"]?\s{0,2}[=:]\s{0,2}['\"]?|\s{1,2}(?=[^\s-]))"
+)
+_VALUE = re.compile(r"[^\s'\",;&)}\]]+")
+"""``NAME=value``, ``--flag value`` and ``'name': 'value'`` in a text: a command, an address, a printed object."""
+DEPTH_MAX, ITEMS_MAX, CHARS_MAX = 12, 1000, 2000
+VALUES_MAX = 4000
+"""Of a whole configuration: the service keeps no more."""
+TOO_MUCH, TOO_DEEP = "(too much)", "(too deep)"
 
 
 def clean(config: object) -> dict[str, object]:
     """A mapping, dataclass or object with attributes as plain values; secrets become ``(removed)``."""
-    plain = _plain(_as_mapping(config), 0)
+    plain = _Cleaner().plain(_as_mapping(config), 0)
     return plain if isinstance(plain, dict) else {}
 
 
@@ -63,8 +80,25 @@ def is_secret(name: str) -> bool:
 
 
 def without_secrets(text: str) -> str:
-    """``text`` without passwords in addresses and without keys that are known by their form."""
-    return _KEYS.sub(REMOVED, _PASSWORDS.sub(rf"\1{REMOVED}@", text))
+    """``text`` without passwords in addresses, values of secret names, and keys that are known by their form."""
+    text = _KEYS.sub(REMOVED, _PASSWORDS.sub(rf"\1{REMOVED}@", text))
+    text = _BEARERS.sub(rf"\1 {REMOVED}", _JWT.sub(REMOVED, text))
+    text = _SIGNATURES.sub(rf"\1{REMOVED}", _HOOKS.sub(rf"\1{REMOVED}", text))
+    return _without_named(_USERS.sub(rf"\1{REMOVED}@", text))
+
+
+def _without_named(text: str) -> str:
+    """Values of secret names; what stands behind another name may hold further names."""
+    kept, done, at = [], 0, 0
+    while found := _NAMED.search(text, at):
+        at = found.end()
+        name = found["name"]
+        told = found["sign"].strip() or name.startswith("-")
+        value = _VALUE.match(text, at) if told and is_secret(name.lstrip("-")) else None
+        if value is not None and not REMOVED.startswith(value[0]):
+            kept += [text[done:at], REMOVED]
+            done = at = value.end()
+    return "".join([*kept, text[done:]])
 
 
 def _as_mapping(config: object) -> object:
@@ -75,28 +109,58 @@ def _as_mapping(config: object) -> object:
     return vars(config) if hasattr(config, "__dict__") else {}
 
 
-def _plain(value: object, depth: int) -> object:
-    if isinstance(value, Enum):
-        value = value.value
-    if value is None or isinstance(value, (bool, int, datetime)):
-        return value
-    if isinstance(value, float):
-        return float(value)
-    if isinstance(value, str):
-        return without_secrets(value)[:CHARS_MAX]
-    if depth >= DEPTH_MAX:
-        return str(value)[:CHARS_MAX]
-    if isinstance(value, Mapping) or (is_dataclass(value) and not isinstance(value, type)):
-        return _plain_mapping(_as_mapping(value), depth)
-    if isinstance(value, (list, tuple, set, frozenset)):
-        return [_plain(v, depth + 1) for v in list(value)[:ITEMS_MAX]]
-    return str(value)[:CHARS_MAX]
+class _Cleaner:
+    """One configuration's values, counted."""
+
+    def __init__(self) -> None:
+        self.left = VALUES_MAX
+
+    def plain(self, value: object, depth: int) -> object:
+        self.left -= 1
+        if self.left < 0:
+            return TOO_MUCH
+        if isinstance(value, Enum):
+            value = value.value
+        if value is None or isinstance(value, (bool, int, datetime)):
+            return value
+        if isinstance(value, float):
+            return float(value)
+        if isinstance(value, (str, bytes)):
+            return _text(value)
+        if isinstance(value, Mapping) or (is_dataclass(value) and not isinstance(value, type)):
+            return self._mapping(_as_mapping(value), depth) if depth < DEPTH_MAX else TOO_DEEP
+        if isinstance(value, (Sequence, Set)):
+            return self._items(list(value)[:ITEMS_MAX], depth) if depth < DEPTH_MAX else TOO_DEEP
+        return _text(str(value))
+
+    def _mapping(self, mapping: object, depth: int) -> dict[str, object]:
+        found: dict[str, object] = {}
+        for key, value in list(mapping.items())[:ITEMS_MAX] if isinstance(mapping, Mapping) else ():
+            if self.left <= 0:
+                found[TOO_MUCH] = True
+                break
+            name = without_secrets(str(key))[:200]
+            hidden = value and (is_secret(name) or _is_key_in_a_switch(name, value))
+            found[name] = REMOVED if hidden else self.plain(value, depth + 1)
+        return found
+
+    def _items(self, items: list[object], depth: int) -> list[object]:
+        """A command's words too: what follows a flag with a secret name is removed."""
+        found: list[object] = []
+        flag = False
+        for item in items[: max(self.left, 0)]:
+            found.append(REMOVED if flag and item else self.plain(item, depth + 1))
+            flag = (
+                isinstance(item, str) and item.startswith("-") and "=" not in item and is_secret(item.lstrip("-"))
+            )
+        return found
 
 
-def _plain_mapping(mapping: object, depth: int) -> dict[str, object]:
-    found: dict[str, object] = {}
-    if isinstance(mapping, Mapping):
-        for key, value in list(mapping.items())[:ITEMS_MAX]:
-            name = str(key)[:200]
-            found[name] = REMOVED if is_secret(name) and value else _plain(value, depth + 1)
-    return found
+def _text(value: str | bytes) -> str:
+    """Cut before the search, so that a huge text costs little, and again after it."""
+    text = value[: 4 * CHARS_MAX]
+    return without_secrets(text if isinstance(text, str) else repr(text))[:CHARS_MAX]
+
+
+def _is_key_in_a_switch(name: str, value: object) -> bool:
+    return name in MAY_HOLD_KEY and isinstance(value, str) and len(value) > 16

@@ -1,12 +1,16 @@
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import dataclass
 from enum import Enum
+from types import SimpleNamespace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from rlvitals.config import REMOVED, clean, is_secret
+from rlvitals.config import REMOVED, VALUES_MAX, clean, is_secret
 from rlvitals.contract import codec
 
 
@@ -106,3 +110,81 @@ def test_a_secret_is_known_by_its_form_in_any_text(text: str, kept: str) -> None
 )
 def test_a_text_that_only_resembles_a_secret_is_kept(text: str) -> None:
     assert clean({"value": text}) == {"value": text}
+
+
+SECRET = "q7Zs0-verysecret-9x"
+SECRET_NAMES = (
+    *("api_key", "token", "HF_TOKEN", "password", "WANDB_API_KEY", "wandb_key", "hub_token", "clientSecret"),
+    *("openai_key", "AWS_SECRET_ACCESS_KEY", "webhook_url", "sentry_dsn", "proxy-authorization", "ssh_key"),
+)
+PLAIN_NAMES = ("beta", "lr", "max_tokens", "pad_token", "model", "prompt_key", "reward_fn_key", "env", "args")
+hidden = st.one_of(
+    st.sampled_from(SECRET_NAMES).map(lambda name: {name: SECRET}),
+    st.sampled_from(SECRET_NAMES).map(lambda name: {name: {"nested": [SECRET]}}),
+    st.sampled_from(SECRET_NAMES).map(lambda name: f"{name}={SECRET}"),
+    st.sampled_from(SECRET_NAMES).map(lambda name: f"python train.py --{name} {SECRET} --lr 1"),
+    st.sampled_from(SECRET_NAMES).map(lambda name: f"--{name}={SECRET}"),
+    st.sampled_from(SECRET_NAMES).map(lambda name: ["train", f"--{name}", SECRET, "--lr", "1"]),
+    st.sampled_from(SECRET_NAMES).map(lambda name: f"{{'{name}': '{SECRET}', 'lr': 1}}"),
+    st.sampled_from(SECRET_NAMES).map(lambda name: SimpleNamespace(**{name.replace("-", "_"): SECRET})),
+    st.just(f"https://me:{SECRET}@host/path"),
+    st.just(f"https://host/path?token={SECRET}&x=1"),
+    st.just(f"https://host/blob?sig={SECRET}"),
+    st.just(f"https://hooks.slack.com/services/T0/B0/{SECRET}"),
+    st.just(f"Authorization: Bearer {SECRET}"),
+    st.just(f"{SECRET}".join(("https://", "@o1.ingest.example"))),
+)
+plain = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=12)
+configs = st.recursive(
+    hidden | plain,
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.tuples(inner, inner)
+        | st.dictionaries(st.sampled_from(PLAIN_NAMES), inner, max_size=4)
+    ),
+    max_leaves=12,
+)
+
+
+@given(st.dictionaries(st.sampled_from(PLAIN_NAMES), configs, min_size=1, max_size=4))
+def test_no_secret_leaves_a_configuration_however_deep_it_lies(config: dict[str, object]) -> None:
+    told = codec.dumps(clean(config)).decode("ascii")
+    assert SECRET not in told
+
+
+@given(st.integers(1, 40))
+def test_a_secret_below_the_depth_that_is_kept_is_not_told_as_text(depth: int) -> None:
+    config: object = {"api_key": SECRET, "kept": 1}
+    for _ in range(depth):
+        config = {"inner": config}
+    assert SECRET not in str(clean(config))
+
+
+@pytest.mark.parametrize(
+    "name", ["prompt_key", "reward_fn_key", "sort_key", "max_prompt_tokens", "monkey", "kl_type"]
+)
+def test_settings_that_rules_and_people_need_are_kept(name: str) -> None:
+    assert clean({name: "value"}) == {name: "value"}
+    assert clean({"args": [f"--{name}", "value", f"--{name}=value", f"{name}: value"]}) == {
+        "args": [f"--{name}", "value", f"--{name}=value", f"{name}: value"]
+    }
+
+
+def test_a_switch_that_was_given_a_key_is_no_longer_one() -> None:
+    assert clean({"use_wandb": "0123456789abcdef0123456789abcdef01234567"}) == {"use_wandb": REMOVED}
+    assert clean({"use_wandb": True}) == {"use_wandb": True}
+    assert clean({"use_wandb": "True"}) == {"use_wandb": "True"}
+
+
+def test_a_configuration_is_never_larger_than_the_service_keeps() -> None:
+    wide: dict[str, object] = {f"k{i}": [{"a": j} for j in range(900)] for i in range(900)}
+    wide["again"] = wide
+    began = time.perf_counter()
+    told = clean(wide)
+    assert time.perf_counter() - began < 30, "bounded work, whatever comes"
+    assert codec.dumps(told).count(b":") < 2 * VALUES_MAX
+    assert "(too much)" in str(told)
+
+
+def test_a_text_without_end_costs_little() -> None:
+    assert len(str(clean({"text": "a=" * 10_000_000})["text"])) <= 2000
