@@ -238,12 +238,24 @@ def test_verls_own_scalars_come_along_and_phases_have_the_registrys_names(make: 
     assert told.values["progress.phase_update_s"] == 1.0
 
 
-def test_a_validation_is_told_with_its_step_and_makes_none(make: Make) -> None:
+def test_a_validation_is_told_at_its_step_and_is_none_itself(make: Make) -> None:
     trainer = make()
     key = "val-core/letters/reward/mean@1"
     trainer.metrics_of = lambda step: trainer.usual(step) | ({key: 0.5} if step == 2 else {})
-    found = steps(train(trainer))
-    assert [step.step for step in found if key in step.values] == [2]
+    found = train(trainer)
+    told = [record for record in found if isinstance(record, StepReport) and key in record.values]
+    assert [record.step for record in told] == [2]
+    assert "reward.mean" not in told[0].values
+    assert [step.step for step in steps(found) if "reward.mean" in step.values] == [1, 2, 3]
+
+
+def test_a_validation_before_the_training_is_no_step(make: Make) -> None:
+    trainer = make()
+    told = session.session_of(trainer)
+    told.logged(0, {"val-core/letters/reward/mean@1": 0.25, "val-aux/num_turns/mean": np.int32(2)})
+    found = train(trainer)
+    assert [step.step for step in steps(found) if "reward.mean" in step.values] == [1, 2, 3]
+    assert steps(found)[0].values["val-core/letters/reward/mean@1"] == 0.25
 
 
 def test_completions_are_kept_with_token_ids_and_rewards(make: Make) -> None:

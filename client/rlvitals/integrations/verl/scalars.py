@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from rlvitals.contract.evaluation import is_evaluated
 from rlvitals.guard import attempt
 
-EVALUATION = ("val-core/", "val-aux/", "val/", "val-")
 STEP = ("training/global_step", "actor/grad_norm", "actor/pg_loss")
 """One of these is in what is logged of a training step, in every version; never in a validation's."""
 NOT_TOLD = ("clip_ratio",)
@@ -29,13 +29,13 @@ def is_step(data: Mapping[str, Any]) -> bool:
 
 def evaluation(data: Mapping[str, Any]) -> dict[str, float]:
     """Validation metrics by verl's own names."""
-    return {name: value for name, value in numbers(data).items() if name.startswith(EVALUATION)}
+    return {name: value for name, value in numbers(data).items() if is_evaluated(name)}
 
 
 def told(data: Mapping[str, Any]) -> dict[str, float]:
-    """All numbers of a training step, those of a validation in it too; its phases by the registry's names."""
+    """All numbers of a training step but a validation's in it; its phases by the registry's names."""
     found = numbers(data)
-    kept = {name: value for name, value in found.items() if not name.endswith(NOT_TOLD)}
+    kept = {n: v for n, v in found.items() if not is_evaluated(n) and not n.endswith(NOT_TOLD)}
     for metric, parts in _PHASES.items():
         seconds = [found[_PREFIX + part] for part in parts if _PREFIX + part in found]
         if seconds:

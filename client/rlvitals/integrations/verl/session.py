@@ -103,11 +103,11 @@ class Session:
             self._as_it_was = None
 
     def scalars(self, step: int, data: Mapping[str, Any]) -> None:
-        """What is logged outside a training step (a validation before the first one): an event, no step."""
+        """What is logged outside a training step: a validation before the first one, at its own cadence."""
         self.hooks.saw("scalars")
         found = evaluation(data)
         if found:
-            self.reporter.event(EventKind.NOTE, step, evaluation=found)
+            self.vitals.evaluation(step, found)
 
     def step_ends(self, step: int, data: Mapping[str, Any]) -> None:
         """Reports a training step, once; carries out commands where `obeys`. ``data`` is what verl logs."""
@@ -122,6 +122,9 @@ class Session:
         with Guard("asking the workers"):
             self._workers.tell(self.vitals)
         self.vitals.report(step, values)
+        found = evaluation(data)
+        if found:
+            self.vitals.evaluation(step, found)
         with Guard("the table of hooks"):
             self.hooks.step_ends(self.reporter, step)
         if self.obeys:
