@@ -140,10 +140,13 @@ def missing_payload(reasons: Mapping[str, str]) -> bytes:
 
 
 def extremes_payload(extremes: Mapping[str, Extreme], index: Mapping[str, int]) -> bytes:
-    """Packs extremes; a whole number that is None is told by a flag bit, so that every number stays possible."""
+    """Packs extremes; a whole number that is None is told by a flag bit, so that every number stays possible.
+
+    One that 64 bits can't hold counts as None: the step that it came with is worth more.
+    """
     parts = []
     for name, extreme in extremes.items():
-        whole = (extreme.token_id, extreme.position, extreme.sample)
+        whole = tuple(_held(n) for n in (extreme.token_id, extreme.position, extreme.sample))
         flags = sum(1 << i for i, n in enumerate(whole) if n is not None)
         flags |= 0 if extreme.masked is None else 8 | (16 if extreme.masked else 0)
         flags |= 0 if extreme.token is None else 32
@@ -151,6 +154,10 @@ def extremes_payload(extremes: Mapping[str, Extreme], index: Mapping[str, int]) 
         numbers = (n if n is not None else 0 for n in whole)
         parts.append(EXTREME.pack(index[name], extreme.value, *numbers, flags, len(token)) + token)
     return b"".join(parts)
+
+
+def _held(number: int | None) -> int | None:
+    return number if number is None or -(1 << 63) <= number < 1 << 63 else None
 
 
 def read_extremes(payload: bytes, names: Sequence[str | None]) -> dict[str, Extreme]:

@@ -197,7 +197,12 @@ class Reporter:
         invalid_utf8: int | None = None,
         why: str = "reservoir",
     ) -> None:
-        """Journals one completion, cut to the bounds above. ``sample`` is its row in the step's batch."""
+        """Journals one completion, cut to the bounds above. ``sample`` is its row in the step's batch.
+
+        With ``RLVITALS_TEXTS=0`` none is kept, whoever tells it.
+        """
+        if not self.settings.texts:
+            return
         text = Text(
             seq=0,
             step=int(step),

@@ -47,6 +47,7 @@ class Settings:
     mode: Mode = Mode.ONLINE
     spool: Path = Path(".rlvitals")
     tags: tuple[str, ...] = ()
+    texts: bool = True
     interval_s: float = 0.25
     timeout_s: float = 10.0
     exit_flush_s: float = 2.0
@@ -99,6 +100,7 @@ def load(
         run_name=_first(name, env.get("RLVITALS_RUN_NAME"), "")[:256],
         mode=_mode(mode, env),
         spool=_spool(spool, env, home),
+        texts=_switch(env, "RLVITALS_TEXTS", _DEFAULTS.texts),
         tags=tags or tuple(t.strip() for t in env.get("RLVITALS_TAGS", "").split(",") if t.strip()),
         **numbers,  # type: ignore[arg-type]  # each is of its default's type
     )
@@ -174,6 +176,16 @@ def _mode(chosen: str | Mode | None, env: Mapping[str, str]) -> Mode:
     except ValueError:
         notices.once("mode", f"RLVITALS_MODE: expected online, offline or disabled, got {value!r}; using online")
         return Mode.ONLINE
+
+
+def _switch(env: Mapping[str, str], key: str, default: bool) -> bool:
+    """A wrong value switches off: what somebody wanted to keep private is not sent by a typing error."""
+    text = env.get(key, "").strip().lower()
+    if text in ("", "1", "true", "yes", "on"):
+        return bool(text) or default
+    if text not in ("0", "false", "no", "off"):
+        notices.once(key, f"{key}: expected 1 or 0, got {text!r}; using 0")
+    return False
 
 
 def _number(env: Mapping[str, str], key: str, default: T) -> T | float | int:

@@ -360,3 +360,25 @@ def test_an_evaluation_beside_the_steps_is_no_rewind_and_no_step(
     ]
     reporter.report(7, {"policy.loss": 1.0})
     assert reporter.attempt != first
+
+
+def test_an_extreme_that_no_journal_can_hold_costs_no_step(make_reporter: MakeReporter, tmp_path: Path) -> None:
+    reporter = make_reporter(mode=Mode.OFFLINE)
+    good = Extreme(value=math.nan, token_id=7, token="x" * 100_000)
+    reporter.report(1, {"m": 1.0, "n": 2.0}, extremes={"m": Extreme(value=1.0, token_id=2**70), "n": good})
+    (step,) = steps(tmp_path)
+    assert step.values["m"] == 1.0
+    assert step.extremes["m"] == Extreme(value=1.0)
+    assert step.extremes["n"].token_id == 7
+    assert math.isnan(step.extremes["n"].value)
+    assert len(step.extremes["n"].token or "") == 256
+
+
+def test_texts_can_be_switched_off_for_every_integration_at_once(
+    make_reporter: MakeReporter, tmp_path: Path
+) -> None:
+    reporter = make_reporter(mode=Mode.OFFLINE, texts=False)
+    reporter.text(1, 0, "private", prompt="private", token_ids=[1, 2])
+    reporter.report(1, {"m": 1.0})
+    assert not [record for record in records(tmp_path) if isinstance(record, Text)]
+    assert b"private" not in b"".join(path.read_bytes() for path in tmp_path.rglob("*.seg"))

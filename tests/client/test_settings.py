@@ -119,3 +119,11 @@ def test_a_spool_on_the_network_is_moved_unless_chosen(
     assert load(env=home(tmp_path)).spool == settings.local_spool()
     assert load(env=home(tmp_path, RLVITALS_DIR=str(tmp_path / "mine"))).spool == tmp_path / "mine"
     assert "network file system (nfs4)" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("told", "texts"),
+    [("", True), ("1", True), ("TRUE", True), ("on", True), ("0", False), ("off", False), ("nope", False)],
+)
+def test_texts_are_sent_unless_somebody_switched_them_off_or_tried_to(told: str, texts: bool) -> None:
+    assert settings.load(env={"RLVITALS_TEXTS": told}).texts is texts
