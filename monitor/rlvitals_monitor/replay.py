@@ -60,7 +60,7 @@ class Replay:
                     "alert": e.alert,
                     "severity": e.severity.value,
                     "step": e.fired,
-                    "line": self.past.lines.get(e.fired),
+                    "line": self.past.lines[e.fired],
                     "resolved_step": e.resolved,
                     "value": codec.encode(e.judgement.evaluation.value),
                     "threshold": codec.encode(e.judgement.evaluation.threshold),
@@ -256,8 +256,7 @@ def _episode(episode: Episode, past: PastRun) -> str:
     value = "" if evaluation.value is None else f"  {evaluation.metric} = {evaluation.value:.4g}"
     limit = "" if evaluation.threshold is None else f" (threshold {evaluation.threshold:.4g})"
     end = "open at the end" if episode.resolved is None else f"to step {episode.resolved}"
-    line = past.lines.get(episode.fired)
-    where = f" (line {line})" if line else ""
+    where = f" (line {past.lines[episode.fired]})"
     return f"step {episode.fired}{where}: {episode.severity.value} {episode.alert}, {end}{value}{limit}"
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from array import array
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
@@ -19,6 +21,26 @@ STEP_TIME = timedelta(seconds=60)
 BAD_LINES_MAX = 1_000
 
 
+class StepLines:
+    """Where each step begins in its log: 16 bytes a step, so that a log of any length stays in bounds."""
+
+    __slots__ = ("_lines", "_steps")
+
+    def __init__(self) -> None:
+        self._steps, self._lines = array("q"), array("q")
+
+    def add(self, step: int, line: int) -> None:
+        """Steps come in order."""
+        self._steps.append(step)
+        self._lines.append(line)
+
+    def __getitem__(self, step: int) -> int:
+        at = bisect_left(self._steps, step)
+        if at == len(self._steps) or self._steps[at] != step:
+            raise KeyError(step)
+        return self._lines[at]
+
+
 @dataclass(slots=True, kw_only=True)
 class PastRun:
     """``steps`` may be taken once, while the log is read; the rest is filled meanwhile.
@@ -32,7 +54,7 @@ class PastRun:
     bad_lines: list[BadLine] = field(default_factory=list)
     bad_count: int = 0
     count: int = 0
-    lines: dict[int, int] = field(default_factory=dict)
+    lines: StepLines = field(default_factory=StepLines)
     merger: StepMerger = field(default_factory=StepMerger)
 
     @property
@@ -70,7 +92,7 @@ def _steps(past: PastRun, log: Log, run: str | None, seen: Callable[[int], objec
         if logged.evaluation or logged.step <= last:
             continue
         last = logged.step
-        past.lines[logged.step] = logged.line
+        past.lines.add(logged.step, logged.line)
         past.count += 1
         values: Mapping[str, float] = {**logged.values, **derive(logged.values)}
         yield logged.step, BEGAN + logged.step * STEP_TIME, values
