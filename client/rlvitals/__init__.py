@@ -3,16 +3,20 @@
 ``rlvitals.attach(trainer)`` is the one line for a known trainer, ``with rlvitals.run(…) as vitals`` the one block
 for a loop of your own; ``rlvitals.init(…)`` gives anything a `Reporter`.
 Nothing is loaded before the first of these is used: the service, too, imports `rlvitals.contract` through here.
+With it imported, transformers' trainers know ``report_to="rlvitals"``.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rlvitals import reporting
+
 if TYPE_CHECKING:
     from rlvitals.contract.report import Phase, RunInfo
     from rlvitals.control import Control, ControlLimits
     from rlvitals.integrations.loop import Vitals, run
+    from rlvitals.integrations.trl.reporting import RLVitalsCallback
     from rlvitals.preflight.inspection import check as preflight
     from rlvitals.reporter import Reporter
     from rlvitals.settings import Mode
@@ -24,6 +28,7 @@ __all__ = [
     "ControlLimits",
     "Mode",
     "Phase",
+    "RLVitalsCallback",
     "Reporter",
     "RunInfo",
     "Vitals",
@@ -39,6 +44,7 @@ _HOMES = {
     "ControlLimits": "rlvitals.control",
     "Mode": "rlvitals.settings",
     "Phase": "rlvitals.contract.report",
+    "RLVitalsCallback": "rlvitals.integrations.trl.reporting",
     "Reporter": "rlvitals.reporter",
     "RunInfo": "rlvitals.contract.report",
     "Vitals": "rlvitals.integrations.loop",
@@ -58,3 +64,6 @@ def __getattr__(name: str) -> object:
     value: object = home if name == "preflight" else getattr(home, name)  # that module is itself the call
     globals()[name] = value
     return value
+
+
+reporting.register()

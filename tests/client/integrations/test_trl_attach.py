@@ -9,6 +9,7 @@ import pytest
 import torch
 
 import rlvitals
+from rlvitals.contract.evaluation import is_evaluation
 from rlvitals.contract.metrics import BY_NAME
 from rlvitals.contract.report import Event, Text
 from rlvitals.integrations import telling
@@ -235,7 +236,11 @@ def test_an_evaluation_is_no_part_of_a_step(make: MakeTrainer) -> None:
     reporter = rlvitals.attach(trainer)
     trainer.add_callback(tiny.AtStepEnd(lambda step: trainer.evaluate(trainer.train_dataset.select(range(4)))))
     trainer.train()
-    assert [step.values["length.completions"] for step in tiny.steps(reporter)] == [8, 8]
+    trained_on = [step for step in tiny.steps(reporter) if not is_evaluation(step.values)]
+    assert [step.values["length.completions"] for step in trained_on] == [8, 8]
+    evaluated = [step for step in tiny.steps(reporter) if is_evaluation(step.values)]
+    assert [step.step for step in evaluated] == [1, 2]
+    assert all(math.isfinite(step.values["eval_reward"]) for step in evaluated)
 
 
 def test_a_checkpoint_is_told_as_an_event(make: MakeTrainer) -> None:

@@ -12,7 +12,7 @@ from transformers import Qwen2ForCausalLM
 from trl import RLOOConfig, RLOOTrainer
 
 import rlvitals
-from rlvitals.integrations.trl import measure
+from rlvitals.integrations.trl import pull
 from rlvitals.probes import gradients
 from tests.client.integrations import tiny
 from tests.client.integrations.conftest import MakeTrainer
@@ -134,14 +134,14 @@ def test_the_policys_pull_is_the_gradient_of_the_trainers_own_loss(
 @pytest.mark.parametrize(
     ("settings", "reason"),
     [
-        ({"top_entropy_quantile": 0.5}, measure.SOME_TOKENS),
+        ({"top_entropy_quantile": 0.5}, pull.SOME_TOKENS),
         (
             {"importance_sampling_level": "sequence", "loss_type": "grpo", "use_bias_correction_kl": False},
-            measure.SEQUENCE_PULL,
+            pull.SEQUENCE_PULL,
         ),
-        ({"loss_type": "sapo"}, measure.OWN_WEIGHTS),
-        ({"delta": 1.5, "loss_type": "grpo"}, measure.DELTA),
-        ({"off_policy_mask_threshold": 0.5}, measure.OFF_POLICY_MASK),
+        ({"loss_type": "sapo"}, pull.OWN_WEIGHTS),
+        ({"delta": 1.5, "loss_type": "grpo"}, pull.DELTA),
+        ({"off_policy_mask_threshold": 0.5}, pull.OFF_POLICY_MASK),
     ],
 )
 def test_a_loss_whose_pull_has_no_closed_form_says_so(
@@ -169,5 +169,5 @@ def test_old_log_probs_of_whole_completions_are_not_told_as_a_ratio_of_1(policy:
     reporter = rlvitals.attach(trainer)
     trainer.train()
     found = tiny.steps(reporter)[0]
-    assert found.missing["ratio.max"] == measure.SEQUENCE_PULL
+    assert found.missing["ratio.max"] == pull.SEQUENCE_PULL
     assert found.values["policy.loss_tokens"] > 0

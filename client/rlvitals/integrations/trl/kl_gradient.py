@@ -10,6 +10,7 @@ from torch import Tensor
 
 from rlvitals.integrations.trl import facts, measure
 from rlvitals.integrations.trl.optimizer import DEEPSPEED
+from rlvitals.integrations.trl.pull import weights
 from rlvitals.probes.parameter_gradient import METRIC, tally_parameter_gradient
 from rlvitals.probes.tally import Tally
 
@@ -48,7 +49,7 @@ def kl_of_loss(trainer: Any, inputs: Mapping[str, Any], logp: Tensor) -> Tensor:
     if facts.corrects_kl(trainer):
         old = inputs.get("old_per_token_logps")
         value = value * (logp - (logp.detach() if old is None else old)).exp()
-    weight = measure.weights(trainer, inputs, mask)
+    weight = weights(trainer, inputs, mask)
     term: Tensor = float(facts.kl_coef(trainer) or 0.0) * (weight * value * mask).sum()
     return term
 

@@ -12,9 +12,11 @@ from torch import Tensor
 
 from rlvitals.integrations.pieces import Piece, absent, of_loss
 from rlvitals.integrations.trl import facts, places
+from rlvitals.integrations.trl.pull import OF_PULL, SEQUENCE_PULL, clip_range, measure_pull, weights
 from rlvitals.probes import gradients, kl, nonfinite, ratios
 from rlvitals.probes.advantages import measure_advantages
 from rlvitals.probes.arrays import Floats
+from rlvitals.probes.entropy import METRICS as OF_ENTROPY
 from rlvitals.probes.entropy import measure_entropy
 from rlvitals.probes.forced import measure_forced
 from rlvitals.probes.reduction import Reduction
@@ -36,6 +38,7 @@ OF_LOSS = (
     "kl.parameter_grad_norm",
 )
 IN_REWARD = "this trainer's KL is in the reward: it is measured when completions are generated"
+NO_ENTROPY = "not measured: this trainer shows no entropies of tokens (TRL before 0.20, Liger's loss)"
 NO_SAMPLER = "not measured: no vLLM, the trainer samples with its own model"
 SEQUENCE_CORRECTED = "not measured: use_bias_correction_kl multiplies the KL by one ratio per sequence"
 CORRECTED = "not measured: use_bias_correction_kl multiplies the KL by the importance ratio"
@@ -51,13 +54,7 @@ PER_TOKEN = (
 OF_OLD = (*ratios.METRICS, "numerics.nonfinite_old", "numerics.nonfinite_ratios")
 _LOGPROBS = ("old_per_token_logps", "ref_per_token_logps", "sampling_per_token_logps")
 _CLIPS = ("ratio.clip_low_share", "ratio.clip_high_share", "ratio.clip_share")
-SEQUENCE_PULL = "not measured: this loss has one ratio per sequence"
-SOME_TOKENS = "not measured: top_entropy_quantile lets some tokens pull only, and does not say which"
-OFF_POLICY_MASK = "not measured: off_policy_mask_threshold lets some completions pull only"
-DELTA = "not measured: delta bounds the ratio a second time"
-OWN_WEIGHTS = "not measured: this loss weighs tokens off policy by a function of its own"
-_OF_PULL = ("kl.pull_ratio", "kl.share_of_gradient")
-_CORRECTED = ("kl.grad_norm", *_OF_PULL)
+_CORRECTED = ("kl.grad_norm", *OF_PULL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +105,7 @@ def _with_advantages(trainer: Any, batch: MicroBatch, logp: Tensor, mask: Tensor
     if not batch.advantages_told:
         yield "advantages", partial(measure_advantages, advantages, sample_offset=batch.sample_offset)
     if not facts.rewards_hold_kl(trainer):  # there its part of the advantages is told instead
-        yield "the policy's pull", partial(_pull, trainer, batch, logp, mask, advantages)
+        yield "the policy's pull", partial(measure_pull, trainer, batch.inputs, logp, mask, advantages)
     yield "KL", partial(_kl, trainer, batch, logp, mask)
     if batch.inputs.get("old_per_token_logps") is not None:
         yield "ratios", partial(_ratios, trainer, batch, logp, mask, advantages)
@@ -139,21 +136,6 @@ def shows_entropy(batch: MicroBatch) -> bool:
     return batch.logp.shape == mask.shape == batch.entropy.shape
 
 
-def weights(trainer: Any, inputs: Mapping[str, Any], mask: Tensor) -> Tensor:
-    """The weight that this trainer's loss gives each token."""
-    loss_type = getattr(trainer, "loss_type", "grpo")
-    whole = loss_type in gradients.BATCH_TOKENS and not places.rescales_generation()
-    return gradients.weights_for(
-        loss_type,
-        mask,
-        accumulation=1.0 if whole else facts.accumulation(trainer),
-        max_completion_length=getattr(trainer, "max_completion_length", None),
-        num_items_in_batch=inputs.get("num_items_in_batch"),
-        num_processes=trainer.accelerator.num_processes,
-        steps_per_generation=1 if whole else getattr(trainer.args, "steps_per_generation", None) or 1,
-    )
-
-
 def census_of(logprobs: Mapping[str, Tensor | None], mask: Tensor, where: Mapping[str, Any]) -> Reduction:
     given = {name: value for name, value in logprobs.items() if value is not None}
     return nonfinite.measure_nonfinite(given, mask, **where)
@@ -168,6 +150,8 @@ def _written(trainer: Any, batch: MicroBatch, mask: Tensor) -> Iterator[Piece]:
     inputs = batch.inputs
     if batch.entropy is not None and shows_entropy(batch):
         yield "entropy", partial(measure_entropy, batch.entropy, mask)
+    else:
+        yield "entropy", partial(absent, OF_ENTROPY, NO_ENTROPY, mask)
     chosen = inputs.get("tool_mask")
     if chosen is not None:
         where: dict[str, Any] = {"sample_offset": batch.sample_offset, "vocabulary": batch.vocabulary}
@@ -207,44 +191,6 @@ def _counted(counts: Mapping[str, int], like: Tensor) -> Reduction:
     return Reduction(parts=(nothing,), build=lambda parts: Tally(counts=counts))
 
 
-def _pull(trainer: Any, batch: MicroBatch, logp: Tensor, mask: Tensor, advantages: Tensor) -> Reduction:
-    old, loss_type = batch.inputs.get("old_per_token_logps"), getattr(trainer, "loss_type", "grpo")
-    reason = _no_pull(trainer, loss_type, on_policy=old is None)
-    if reason:
-        return absent(_OF_PULL, reason, logp)
-    weight, correction = weights(trainer, batch.inputs, mask), batch.inputs.get("importance_sampling_ratio")
-    low, high = _clip_range(trainer)
-    return gradients.measure_policy_pull(
-        logp,
-        old,
-        advantages,
-        mask,
-        weight if correction is None else weight * correction.detach(),
-        clip=(low, high) if loss_type in gradients.CLIPPED else None,
-        cap=high if loss_type == "cispo" else None,
-    )
-
-
-def _no_pull(trainer: Any, loss_type: str, *, on_policy: bool) -> str:
-    """Why the policy's pull has no closed form in this loss; "" where it has."""
-    args = trainer.args
-    if float(getattr(trainer, "top_entropy_quantile", 1.0)) < 1.0:
-        return SOME_TOKENS
-    if getattr(args, "off_policy_mask_threshold", None) is not None:
-        return OFF_POLICY_MASK
-    if on_policy:
-        return ""
-    if getattr(trainer, "importance_sampling_level", "token") != "token":
-        return SEQUENCE_PULL
-    if loss_type in ("sapo", "vespo"):
-        return OWN_WEIGHTS
-    return DELTA if getattr(args, "delta", None) is not None and loss_type in gradients.CLIPPED else ""
-
-
-def _clip_range(trainer: Any) -> tuple[float, float]:
-    return float(getattr(trainer, "epsilon_low", 0.2)), float(getattr(trainer, "epsilon_high", 0.2))
-
-
 def _kl(trainer: Any, batch: MicroBatch, logp: Tensor, mask: Tensor) -> Reduction:
     """With TRL's bias correction the loss holds k3 * r, whose derivative r * (k3' + k3) is r times that of k2."""
     old, ref, coefficient = *(batch.inputs.get(key) for key in _LOGPROBS[:2]), facts.kl_coef(trainer)
@@ -277,7 +223,7 @@ def _corrected(build: Callable[[Sequence[Floats]], Tally], on_policy: bool, part
 
 
 def _ratios(trainer: Any, batch: MicroBatch, logp: Tensor, mask: Tensor, advantages: Tensor) -> Reduction:
-    eps_low, eps_high = _clip_range(trainer)
+    eps_low, eps_high = clip_range(trainer)
     return ratios.measure_ratios(
         logp,
         batch.inputs["old_per_token_logps"],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 # what TRL logs and we measure ourselves, by step and with its own definition
 OURS = (
@@ -48,3 +49,17 @@ def is_users_own(key: str) -> bool:
 def mean(values: Sequence[float]) -> float:
     """NaN if one is: a monitor must not filter it as the trainer's log does."""
     return sum(values) / len(values)
+
+
+def numbers(logs: Mapping[str, Any]) -> dict[str, float]:
+    """What a trainer logs without what is no number; NaN and infinities are values."""
+    return {
+        name: float(value)
+        for name, value in logs.items()
+        if isinstance(value, (int, float)) and not isinstance(value, bool)
+    }
+
+
+def evaluated(logs: Mapping[str, float]) -> dict[str, float]:
+    """What of it an evaluation measured: a record of its own, and no training step."""
+    return {name: value for name, value in logs.items() if name.startswith("eval_")}

@@ -7,11 +7,14 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from rlvitals.integrations.hooks import HookTable
+from rlvitals.integrations.hooks import HookState, HookTable
+from rlvitals.integrations.samples import GENERATED
 
 ASYNC = "AsyncGRPOTrainer scores and trains in a loop of its own, without reference and coefficient"
 LIGER = "Liger's fused loss never shows log-probs (in TRL before 1.14)"
 SCALARS = "this trainer has no such step: it is told by what it logs"
+NO_REWARDS = "not measured: this TRL shows no rewards by completion, only what it logs of them"
+OF_REWARDS = tuple(name for name in GENERATED if name.startswith(("reward.", "numerics.")))
 LOGPROBS, LOSS, REWARDS, GENERATION = "log-probs", "loss", "rewards", "generation"
 CLIP, EVALUATE, SAVE, STEPS, LOG = "clipping", "evaluate", "save", "steps", "log"
 
@@ -85,6 +88,18 @@ def events(table: HookTable) -> None:
     """Enters the trainer's callbacks, which are always there."""
     table.add(STEPS, "TrainerCallback.on_step_end", "steps, commands, pauses", patched=True)
     table.add(LOG, "TrainerCallback.on_log", "the trainer's own scalars", patched=True, optional=True)
+
+
+def patched(table: HookTable, name: str) -> bool:
+    return any(hook.name == name and hook.state(0) is not HookState.ABSENT for hook in table)
+
+
+def unseen(table: HookTable) -> dict[str, str]:
+    """Metrics that a hook which this trainer has not would have given, with the reasons."""
+    why = {hook.name: hook.why for hook in table if hook.state(0) is HookState.ABSENT}
+    if GENERATION in why:
+        return dict.fromkeys(GENERATED, why[GENERATION])
+    return dict.fromkeys(OF_REWARDS, NO_REWARDS) if REWARDS in why else {}
 
 
 def release() -> str:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rlvitals.contract.aliases import resolve
+from rlvitals.contract.evaluation import NEUTRAL
 from rlvitals.contract.metrics import METRICS, Family
 from rlvitals.contract.report import EventKind, Phase
 from rlvitals.guard import Guard
@@ -15,7 +16,7 @@ from rlvitals.integrations.ranks import Ranks
 from rlvitals.integrations.steps import Finished
 from rlvitals.integrations.telling import Teller
 from rlvitals.integrations.trl import facts, places
-from rlvitals.integrations.trl.metrics_tail import Tail, mean
+from rlvitals.integrations.trl.metrics_tail import Tail, evaluated, mean, numbers
 from rlvitals.probes.tally import Tally
 from rlvitals.reporter import Reporter
 
@@ -65,13 +66,15 @@ class ScalarSession:
         """Nothing is looked at there."""
 
     def logged(self, step: int, logs: Mapping[str, Any]) -> None:
-        """NaN and infinities are values; what is no number is left out."""
+        """What an evaluation logs is told at once: it is no part of a step."""
         self.table.saw(places.LOG)
-        for name, value in logs.items():
-            if name not in SUMMARY and isinstance(value, (int, float)) and not isinstance(value, bool):
-                self._keep(name, float(value))
-        if self._waiting is None and any(name.startswith("eval_") for name in logs):
-            self._waiting = step  # an evaluation before any step
+        found = numbers(logs)
+        evaluation = evaluated(found)
+        if evaluation:
+            self.reporter.report(step, evaluation)
+        for name in found.keys() - evaluation.keys() - SUMMARY:
+            if not evaluation or name not in NEUTRAL:
+                self._keep(name, found[name])
 
     def step_ends(self, step: int) -> None:
         self.settle()  # where no step ever begins, the one before still waits
@@ -113,8 +116,8 @@ class ScalarSession:
             return
         shown = getattr(self.trainer, "_metrics", {}).get("train", {}), getattr(self.trainer, "stats", None) or {}
         for tail, metrics in zip(self._tails, shown, strict=True):
-            for name, numbers in tail.new(metrics).items():
-                self._keep(name, mean(numbers))
+            for name, fresh in tail.new(metrics).items():
+                self._keep(name, mean(fresh))
         coefficient = facts.kl_coef(self.trainer)
         if coefficient is not None:
             self._values["kl.coef"] = coefficient

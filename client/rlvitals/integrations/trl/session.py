@@ -8,13 +8,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from rlvitals.contract.evaluation import is_evaluated
 from rlvitals.contract.report import EventKind, Phase
 from rlvitals.guard import Guard
-from rlvitals.integrations.hooks import HookState, HookTable
+from rlvitals.integrations.hooks import HookTable
 from rlvitals.integrations.numbering import numbered
 from rlvitals.integrations.pieces import Piece, of_gradient
 from rlvitals.integrations.ranks import Ranks
-from rlvitals.integrations.samples import GENERATED
 from rlvitals.integrations.steps import Finished, Step
 from rlvitals.integrations.telling import Teller
 from rlvitals.integrations.trl import completions, facts, measure, places, reward_kl
@@ -30,9 +30,6 @@ from rlvitals.probes.phases import PhaseClock, StepPhase
 from rlvitals.probes.reduction import Pending, Reduction
 from rlvitals.probes.tally import Tally
 from rlvitals.reporter import Reporter
-
-OF_REWARDS = tuple(name for name in GENERATED if name.startswith(("reward.", "numerics.")))
-NO_REWARDS = "not measured: this TRL shows no rewards by completion, only what it logs of them"
 
 
 class Session:
@@ -165,7 +162,7 @@ class Session:
         self.clock.leave(StepPhase.ROLLOUT)
         self.reporter.current_phase = Phase.UPDATE if training else Phase.EVAL
         shown = result if isinstance(result, Mapping) else {}
-        if generation is None and training and not self._patched(places.REWARDS):
+        if generation is None and training and not places.patched(self.table, places.REWARDS):
             generation = completions.unpadded(shown, inputs, self.trainer.accelerator.process_index)
         if generation is None or self._reader is None:
             return
@@ -199,7 +196,9 @@ class Session:
         self._teller.table = self._reader.text.table
         self._optimizer.first = ranks.rank == 0
         self._teller.absent = (
-            self._optimizer.absent() + self._logits.absent() + Tally(missing=facts.elsewhere()) + self._blind()
+            self._optimizer.absent()
+            + self._logits.absent()
+            + Tally(missing=facts.elsewhere() | places.unseen(self.table))
         )
         self.table.tell(self.reporter)
         self._logits.install(self.trainer.accelerator.unwrap_model(self.trainer.model))
@@ -226,7 +225,11 @@ class Session:
             self.table.step_ends(self.reporter, step)
 
     def logged(self, step: int, logs: Mapping[str, Any]) -> None:
+        """Steps are measured, not read off the log; what an evaluation found stands only there."""
         self.table.saw(places.LOG)
+        evaluated = {name: value for name, value in logs.items() if is_evaluated(name)}
+        if evaluated and self.reporter.enabled:
+            self.reporter.report(step, evaluated)
 
     def settle(self) -> None:
         """Nothing waits for a pause here."""
@@ -250,7 +253,9 @@ class Session:
             self._teller.tell_sample(step, sample)
         pending = Pending(done.on_device) if done.on_device else None
         fresh = self._tail.new(getattr(self.trainer, "_metrics", {}).get("train", {}))
-        values = read_step_values(self.trainer, fresh, done, rewards_shown=self._patched(places.REWARDS))
+        values = read_step_values(
+            self.trainer, fresh, done, rewards_shown=places.patched(self.table, places.REWARDS)
+        )
         return Finished(step=step, values=values, tally=done.tally, pending=pending)
 
     def _measure(self, told: Iterable[Piece], rows: Tensor | None) -> None:
@@ -258,16 +263,6 @@ class Session:
             with Guard(f"measuring {what}"):
                 found = launch()
                 self._step.add([found if rows is None else numbered(found, rows)])
-
-    def _patched(self, name: str) -> bool:
-        return any(hook.name == name and hook.state(0) is not HookState.ABSENT for hook in self.table)
-
-    def _blind(self) -> Tally:
-        """What a hook that this trainer has not would have given, with the reasons."""
-        why = {hook.name: hook.why for hook in self.table if hook.state(0) is HookState.ABSENT}
-        if places.GENERATION in why:
-            return Tally.absent(GENERATED, why[places.GENERATION])
-        return Tally.absent(OF_REWARDS, NO_REWARDS) if places.REWARDS in why else Tally.zero()
 
     def _sample_offset(self, logp: Tensor | None) -> int:
         """Where a row cannot be known again: its place among the rows that were trained on."""
