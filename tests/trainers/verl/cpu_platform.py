@@ -128,3 +128,4 @@ def register_rollout() -> None:
 
 install()
 os.environ.setdefault("VERL_PLATFORM", "cpu")
+register_rollout()

@@ -40,7 +40,6 @@ class CpuServer:
             self.step = int(global_steps)
         self._asked.clear()
 
-    @torch.no_grad()
     async def generate(
         self, prompt_ids: list[int], sampling_params: dict[str, Any], request_id: str, **_: Any
     ) -> TokenOutput:
@@ -48,12 +47,22 @@ class CpuServer:
         key = f"{self.step}:{prompt}"
         self._asked[key] += 1
         dice = torch.Generator().manual_seed(zlib.crc32(f"{key}:{self._asked[key]}".encode()))
-        temperature = float(sampling_params.get("temperature", 1.0))
+        tokens, logps = self._draw(prompt, float(sampling_params.get("temperature", 1.0)), dice)
+        return TokenOutput(
+            token_ids=tokens,
+            log_probs=logps,
+            stop_reason="completed",
+            extra_fields={"global_steps": self.step},
+        )
+
+    @torch.no_grad()
+    def _draw(self, prompt: list[int], temperature: float, dice: torch.Generator) -> tuple[list[int], list[float]]:
+        """Ids and their log-probs under what they were drawn from, as an engine says them."""
         tokens: list[int] = []
         logps: list[float] = []
-        for _number in range(self.response_length):
+        token, since, logit = self._bias
+        for _ in range(self.response_length):
             logits = self.model(torch.tensor([prompt + tokens])).logits[0, -1]
-            token, since, logit = self._bias
             if token >= 0 and self.step + 1 >= since:
                 logits[token] += logit
             drawn = torch.log_softmax(logits / max(temperature, 1e-6), 0)
@@ -62,12 +71,7 @@ class CpuServer:
             logps.append(float(drawn[chosen]))
             if chosen in self.stop_ids:
                 break
-        return TokenOutput(
-            token_ids=tokens,
-            log_probs=logps,
-            stop_reason="completed",
-            extra_fields={"global_steps": self.step},
-        )
+        return tokens, logps
 
     async def wake_up(self, *_: Any, **__: Any) -> None:
         pass
