@@ -1,4 +1,6 @@
-"""Writes docs/metrics.md from the registry and docs/rules.md from the catalogue; ``--check`` fails when stale."""
+"""Writes docs/metrics.md from the registry, docs/rules.md from the catalogue and docs/integrations/README.md from
+the table of trainers; ``--check`` fails when one is stale.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +10,8 @@ from collections.abc import Callable
 from itertools import groupby
 from pathlib import Path
 
+from docs.matrix import matrix_page
+from docs.matrix_rows import TRAINERS
 from rlvitals.contract.metrics import METRICS, Family, Metric, Worse
 from rlvitals_monitor.rules.loader import catalogue_table
 
@@ -46,7 +50,15 @@ def rules_page() -> str:
     return NOTE + catalogue_table()
 
 
-PAGES: dict[str, Callable[[], str]] = {"metrics.md": metrics_page, "rules.md": rules_page}
+def trainers_page() -> str:
+    return NOTE + matrix_page(TRAINERS)
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "metrics.md": metrics_page,
+    "rules.md": rules_page,
+    "integrations/README.md": trainers_page,
+}
 
 
 def stale() -> list[str]:

@@ -1,0 +1,104 @@
+"""The rows of docs/integrations/README.md. Whoever makes something work, or finds that it can't, says so here."""
+
+from __future__ import annotations
+
+from docs.matrix import Cell, Column, Row, Trainer, cannot, untested, works
+from rlvitals.contract.command import CommandKind as Do
+from rlvitals.contract.metrics import Family as F
+
+CLIENT = "tests/client/integrations/"
+REAL = "tests/trainers/"
+GUARDS = CLIENT + "test_trl_guards.py::test_each_guard_tells_the_run_what_it_did"
+NO_CRITIC = "these algorithms have no critic"
+OWN = "tests/client/test_reporter.py::test_texts_can_be_switched_off_for_every_integration_at_once"
+
+
+def all_of(cell: Cell, *rows: Row) -> dict[Row, Cell]:
+    return dict.fromkeys(rows, cell)
+
+
+VERBS: tuple[Row, ...] = tuple(Do)
+SIGNALS: tuple[Row, ...] = tuple(F)
+
+_V = REAL + "trl_versions/test_versions.py::"
+_T = CLIENT + "test_trl_"
+_TOLD = _V + "test_each_metric_of_the_registry_is_given_or_missing_with_a_reason"
+_STEERED = _V + "test_commands_are_carried_out_and_their_values_read_back"
+_HELD = _V + "test_a_pause_holds_between_two_steps_and_stop_saves"
+TRL = Trainer(
+    title="TRL",
+    page="trl.md",
+    attach="`rlvitals.attach(trainer)`",
+    support="rlvitals.integrations.trl.support",
+    columns=(
+        Column(title="GRPO, RLOO 1.7 to 1.16", versions=("1.7.0", "1.13.0", "1.16.0")),
+        Column(title="0.20 to 0.29", versions=("0.20.0", "0.23.1", "0.29.1")),
+        Column(
+            title="0.17",
+            versions=("0.17.0",),
+            rows=all_of(untested("degraded: this release shows no completions with their rewards"), F.REWARD),
+        ),
+    ),
+    rows={
+        **all_of(works(_TOLD), F.TEXT, F.LENGTH, F.REWARD, F.KL, F.POLICY, F.GRADIENT, F.NUMERICS, F.PROGRESS),
+        F.RATIO: works(_V + "test_ratios_are_measured_where_the_trainer_keeps_old_log_probs"),
+        F.COMPONENT: works(
+            "tests/monitor/alerts/test_components.py::test_a_component_that_stands_still_is_told_by_its_steps",
+            said="derived by the service from the means that the trainer logs by reward function",
+        ),
+        F.CORRECTION: untested("the trainer's own weights of the correction are drawn where it logs them"),
+        F.CRITIC: cannot(NO_CRITIC),
+        F.GUARD: works(GUARDS),
+        F.SELF: works(OWN),
+        **all_of(works(_STEERED), Do.SET_KL_COEF, Do.SCALE_LR, Do.CHECKPOINT),
+        **all_of(works(_HELD), Do.PAUSE, Do.RESUME, Do.STOP),
+    },
+)
+
+_L, _C = CLIENT + "test_loop.py::", CLIENT + "test_loop_control.py::"
+_GIVEN = _L + "test_every_metric_of_the_registry_is_given_or_missing_with_a_reason"
+_PAUSED = _C + "test_a_pause_holds_inside_step_until_it_is_released_and_what_came_with_it_is_done"
+LOOP = Trainer(
+    title="A loop of your own",
+    page="loop.md",
+    attach="`with rlvitals.run(…) as vitals:`",
+    columns=(Column(title="PyTorch, accelerate, Lightning", versions=()),),
+    rows={
+        **all_of(works(_GIVEN), F.LENGTH, F.REWARD, F.KL, F.RATIO, F.POLICY, F.GRADIENT, F.NUMERICS),
+        F.TEXT: works(_L + "test_a_tokenizer_tells_of_the_text_and_ranges_override_it"),
+        F.COMPONENT: works(_L + "test_the_engines_own_word_and_several_reward_functions"),
+        F.CORRECTION: works(
+            _L + "test_the_loops_own_numbers_take_the_registrys_names_but_never_their_measured_values",
+            said="as the loop's own numbers; they are told, not measured",
+        ),
+        F.CRITIC: works(
+            _L + "test_the_loops_own_numbers_take_the_registrys_names_but_never_their_measured_values",
+            said="as the loop's own numbers; they are told, not measured",
+        ),
+        F.GUARD: works(GUARDS),
+        F.PROGRESS: works(_L + "test_phases_are_timed_where_the_loop_tells_of_them"),
+        F.SELF: works(OWN),
+        **all_of(works(_PAUSED), Do.PAUSE, Do.RESUME),
+        Do.STOP: works(_C + "test_a_stop_saves_first_and_stops_even_where_that_fails"),
+        Do.CHECKPOINT: works(_C + "test_a_checkpoint_is_the_loops_own_and_is_told_with_its_path"),
+        Do.SET_KL_COEF: works(_C + "test_the_coefficient_is_set_by_the_loops_handler_and_read_back"),
+        Do.SCALE_LR: works(_C + "test_the_learning_rate_and_its_schedule_are_scaled"),
+    },
+)
+
+_LOGGED = "what the log holds of it, under the registry's names where they are known"
+_READ = "tests/client/test_tail.py::test_a_growing_console_log_is_reported_step_by_step"
+TAIL = Trainer(
+    title="Sidecar, no code",
+    page="tail.md",
+    attach="`rlvitals tail PATH…`",
+    columns=(Column(title="any trainer that writes a log", versions=()),),
+    rows={
+        **all_of(works(_READ, said=_LOGGED), *(f for f in SIGNALS if f not in (F.SELF, F.GUARD))),
+        F.GUARD: cannot("guards report from inside the job"),
+        F.SELF: works(OWN),
+        **all_of(cannot("a log is read, the job cannot be reached"), *VERBS),
+    },
+)
+
+TRAINERS: tuple[Trainer, ...] = (LOOP,)
