@@ -26,6 +26,8 @@ NO_SCALE = "Megatron's scheduler works the learning rate out anew at each step"
 NO_KL = "slime loaded no reference model: that takes --use-kl-loss, or --kl-coef with PPO or REINFORCE++"
 NO_SHOW = "the data of a rollout is shown to --rollout-data-postprocess-path from slime 0.2.4 on"
 
+NO_DATA = "the rollout's data has no tokens in it"
+
 
 class Training:
     """One process's, for one role; only the rank that logs reports."""
@@ -157,8 +159,8 @@ def data_ready(args: Any, rollout_id: Any, data: Any) -> None:
     if training is None:
         return
     training.end()
-    if data is None:
-        training.table.failed(support.DATA, NO_SHOW)
+    if not data or "loss_masks" not in data:
+        training.table.failed(support.DATA, NO_SHOW if data is None else NO_DATA)
         return
     training.table.saw(support.DATA)
     with Guard("slime: measuring before the update"):
@@ -191,7 +193,6 @@ def training_of(args: Any, role: str) -> Training | None:
 def forget() -> None:
     """Closes what this process has opened and gives slime its own functions back."""
     for training in filter(None, _TRAININGS.values()):
-        training.end()
         training.vitals.close()
     for taps in _TAPS:
         taps.release()
