@@ -1,12 +1,14 @@
 """An engine that samples with plain transformers on a CPU, returns log-probs, and takes new weights by Ray.
 
 Draws depend on the step, the prompt and how often it was asked for only, so that two jobs sample alike.
-``CPU_ROLLOUT_BIAS=<token id>:<from step>:<logit>`` makes it prefer a token that the policy does not, as where an engine
-ends turns by force.
+``CPU_ROLLOUT_BIAS=<token id>:<from step>:<logit>`` makes it prefer a token that the policy does not, as where an
+engine ends turns by force. ``CPU_POISON_STEP=<step>`` makes that step's gradient NaN on the workers.
+``CPU_ROLLOUT_DIGESTS=<file>`` gets a line for each time that weights arrive: the step, and their hash.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import zlib
 from collections import Counter
@@ -39,6 +41,7 @@ class CpuServer:
         if global_steps is not None:
             self.step = int(global_steps)
         self._asked.clear()
+        _note_digest(self.step, weights)
 
     async def generate(
         self, prompt_ids: list[int], sampling_params: dict[str, Any], request_id: str, **_: Any
@@ -95,6 +98,31 @@ class CpuServer:
         pass
 
 
+def _note_digest(step: int, weights: list[tuple[str, Any]]) -> None:
+    file = os.environ.get("CPU_ROLLOUT_DIGESTS")
+    if file:
+        digest = hashlib.sha256()
+        for name, value in sorted(weights):
+            digest.update(name.encode() + value.contiguous().numpy().tobytes())
+        with open(file, "a") as lines:
+            lines.write(f"{step} {digest.hexdigest()}\n")
+
+
+def poison_next_step() -> None:
+    """The next gradient of this worker is NaN, before verl looks at it."""
+    from verl.workers.engine.fsdp.transformer_impl import FSDPEngine
+
+    original = FSDPEngine.optimizer_step
+
+    def poisoned(engine: Any) -> Any:
+        FSDPEngine.optimizer_step = original
+        parameter = next(p for p in engine.module.parameters() if p.grad is not None)
+        parameter.grad.to_local().view(-1)[0] = float("nan")
+        return original(engine)
+
+    FSDPEngine.optimizer_step = poisoned
+
+
 class CpuAdapter(BaseRollout):
     """In the trainer's worker: hands weights over."""
 
@@ -108,6 +136,8 @@ class CpuAdapter(BaseRollout):
         rank = torch.distributed.get_rank() if torch.distributed.is_initialized() else 0
         # full tensors are collective to make: every rank walks through them
         state = [(name, tensor.detach().cpu().clone().float()) for name, tensor in weights]
+        if global_steps is not None and int(os.environ.get("CPU_POISON_STEP") or -1) == int(global_steps) + 1:
+            poison_next_step()
         if rank == 0:
             await ray.get_actor(NAME).load.remote(state, global_steps)
 

@@ -1,15 +1,57 @@
-"""One ``python -m verl.trainer.main_ppo`` on a CPU, as a process of its own."""
+"""One job of ``examples/verl_grpo.sh`` on a CPU, as a process of its own."""
 
 from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 HERE = Path(__file__).parent
+EXAMPLE = HERE.parents[2] / "examples" / "verl_grpo.sh"
 STEPS = 4
+_ACTOR, _ROLLOUT, _REF = (f"actor_rollout_ref.{part}" for part in ("actor", "rollout", "ref"))
+
+ON_A_CPU = (
+    "data.train_batch_size=4",
+    "data.max_prompt_length=16",
+    "data.max_response_length=8",
+    "data.dataloader_num_workers=0",
+    "data.shuffle=False",
+    "actor_rollout_ref.model.use_remove_padding=False",
+    "actor_rollout_ref.model.enable_gradient_checkpointing=False",
+    "+actor_rollout_ref.model.override_config.attn_implementation=eager",
+    *(
+        f"{part}.{setting}"
+        for part in (_ACTOR, _REF)
+        for setting in ("strategy=fsdp2", "fsdp_config.dtype=float32", "fsdp_config.use_torch_compile=False")
+    ),
+    f"{_ACTOR}.use_torch_compile=False",
+    f"{_ACTOR}.ppo_mini_batch_size=4",
+    f"{_ACTOR}.optim.lr=1e-2",
+    f"{_ACTOR}.kl_loss_coef=0.01",
+    f"{_REF}.log_prob_micro_batch_size_per_gpu=8",
+    f"{_ROLLOUT}.name=cpu",
+    f"{_ROLLOUT}.mode=async",
+    f"{_ROLLOUT}.n=4",
+    f"{_ROLLOUT}.log_prob_micro_batch_size_per_gpu=8",
+    f"{_ROLLOUT}.free_cache_engine=False",
+    f"{_ROLLOUT}.agent.num_workers=1",
+    "reward.num_workers=1",
+    "reward.custom_reward_function.name=compute_score",
+    "trainer.device=cpu",
+    "trainer.total_epochs=1000",
+    "trainer.val_before_train=False",
+    "trainer.test_freq=-1",
+    "trainer.save_freq=-1",
+    "trainer.resume_mode=disable",
+    "transfer_queue.backend.SimpleStorage.num_data_storage_units=1",
+    # logical ones: each bundle asks for some, and too few hang without a word
+    "+ray_kwargs.ray_init.num_gpus=1",
+    "ray_kwargs.ray_init.num_cpus=32",
+)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -31,82 +73,38 @@ class Job:
     def checkpoints(self) -> Path:
         return self.folder / f"{self.name}-checkpoints"
 
+    @property
+    def digests(self) -> Path:
+        """A line for each time that the engine got weights: the step, and their hash."""
+        return self.folder / f"{self.name}.digests"
+
     def prepare(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
-        if not (self.folder / "prompts.parquet").exists():
-            subprocess.run([self.python, HERE / "policy.py", self.folder], check=True, timeout=120)
-
-    def command(self) -> list[str]:
-        return [str(self.python), "-m", "verl.trainer.main_ppo", *self.settings(), *self.overrides]
+        if not (self.folder / "train.parquet").exists():
+            subprocess.run([self.python, HERE / "policy.py", self.folder], check=True, timeout=300)
 
     def settings(self) -> list[str]:
-        actor, rollout, ref = (f"actor_rollout_ref.{part}" for part in ("actor", "rollout", "ref"))
         return [
+            *ON_A_CPU,
             f"trainer.use_v1={self.v1}",
-            "algorithm.adv_estimator=grpo",
-            f"data.train_files={self.folder}/prompts.parquet",
-            f"data.val_files={self.folder}/prompts.parquet",
-            "data.train_batch_size=4",
-            "data.val_batch_size=16",
-            "data.max_prompt_length=16",
-            "data.max_response_length=8",
-            "data.dataloader_num_workers=0",
-            "data.shuffle=False",
-            f"actor_rollout_ref.model.path={self.folder}/policy",
-            "actor_rollout_ref.model.use_remove_padding=False",
-            "actor_rollout_ref.model.enable_gradient_checkpointing=False",
-            "+actor_rollout_ref.model.override_config.attn_implementation=eager",
-            f"{actor}.strategy=fsdp2",
-            f"{ref}.strategy=fsdp2",
-            f"{actor}.fsdp_config.dtype=float32",
-            f"{actor}.fsdp_config.use_torch_compile=False",
-            f"{ref}.fsdp_config.dtype=float32",
-            f"{ref}.fsdp_config.use_torch_compile=False",
-            f"{actor}.use_torch_compile=False",
-            f"{actor}.ppo_mini_batch_size=4",
-            f"{actor}.ppo_micro_batch_size_per_gpu=8",
-            f"{actor}.use_kl_loss=True",
-            f"{actor}.kl_loss_coef=0.01",
-            f"{actor}.optim.lr=1e-2",
-            f"{ref}.log_prob_micro_batch_size_per_gpu=8",
-            f"{rollout}.name=cpu",
-            f"{rollout}.mode=async",
-            f"{rollout}.n=4",
-            f"{rollout}.tensor_model_parallel_size=1",
-            f"{rollout}.log_prob_micro_batch_size_per_gpu=8",
-            f"{rollout}.calculate_log_probs=True",
-            f"{rollout}.free_cache_engine=False",
-            f"{rollout}.agent.num_workers=1",
-            "reward.num_workers=1",
-            f"reward.custom_reward_function.path={self.folder}/reward.py",
-            "reward.custom_reward_function.name=compute_score",
-            "trainer.device=cpu",
-            "trainer.nnodes=1",
-            "trainer.n_gpus_per_node=1",
-            "trainer.logger=[console,file]",
-            "trainer.project_name=verl-on-cpu",
             f"trainer.experiment_name={self.name}",
             f"trainer.default_local_dir={self.checkpoints}",
             f"trainer.total_training_steps={STEPS}",
-            "trainer.total_epochs=100",
-            "trainer.val_before_train=False",
-            "trainer.test_freq=-1",
-            "trainer.save_freq=-1",
-            "trainer.resume_mode=disable",
-            "transfer_queue.backend.SimpleStorage.num_data_storage_units=1",
-            "+ray_kwargs.ray_init.num_gpus=1",
-            "ray_kwargs.ray_init.num_cpus=32",
-            f"+ray_kwargs.ray_init._temp_dir={self.folder}/ray" if len(str(self.folder)) < 40 else "",
+            f"reward.custom_reward_function.path={self.folder}/reward.py",
+            *self.overrides,
         ]
 
     def environment(self) -> dict[str, str]:
         return {
             **os.environ,
-            "PYTHONPATH": f"{HERE}",
+            "PYTHON": str(self.python),
+            "MODEL": f"{self.folder}/policy",
+            "DATA": str(self.folder),
+            "PYTHONPATH": str(HERE),
             "VERL_USE_EXTERNAL_MODULES": "cpu_platform",
             "VERL_PLATFORM": "cpu",
             "VERL_ENGINE_DEVICE": "cuda",
-            "VERL_FILE_LOGGER_ROOT": str(self.folder),
+            "CPU_ROLLOUT_DIGESTS": str(self.digests),
             "HF_HUB_OFFLINE": "1",
             "TOKENIZERS_PARALLELISM": "false",
             "OMP_NUM_THREADS": "1",
@@ -117,10 +115,42 @@ class Job:
             **self.env,
         }
 
-    def start(self) -> subprocess.Popen[bytes]:
+    @contextmanager
+    def running(self) -> Iterator[subprocess.Popen[bytes]]:
+        """The job's process; what is left of it and of its cluster at the end is ended."""
         self.prepare()
-        command = [part for part in self.command() if part]
         with self.log.open("wb") as log:
-            return subprocess.Popen(
-                command, env=self.environment(), stdout=log, stderr=subprocess.STDOUT, cwd=self.folder
+            process = subprocess.Popen(
+                [str(EXAMPLE), *self.settings()],
+                env=self.environment(),
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                cwd=self.folder,
+                start_new_session=True,
             )
+            try:
+                yield process
+            finally:
+                _end(process)
+
+    def run(self, timeout_s: float) -> int:
+        """The exit code. Raises AssertionError with the log's last words where it does not end in time."""
+        with self.running() as process:
+            try:
+                return process.wait(timeout_s)
+            except subprocess.TimeoutExpired:
+                raise AssertionError(f"no end within {timeout_s:.0f} s: {self.last_words()}") from None
+
+    def last_words(self) -> str:
+        return self.log.read_text(errors="replace")[-3000:]
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Ray's processes end with the driver that started them; they are given a moment."""
+    if process.poll() is None:
+        process.terminate()
+    try:
+        process.wait(30)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()

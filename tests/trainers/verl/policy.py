@@ -1,4 +1,4 @@
-"""Writes what a job needs into a folder: a tiny policy with random weights, a byte-level tokenizer, prompts, a reward.
+"""Writes what a job needs: a tiny policy with random weights, a byte-level tokenizer, prompts, a reward.
 
 Run by the interpreter of an environment: ``python policy.py FOLDER``.
 """
@@ -65,7 +65,8 @@ def write(folder: Path) -> None:
         }
         for number, letter in enumerate(string.ascii_lowercase[:16])
     ]
-    pd.DataFrame(rows).to_parquet(folder / "prompts.parquet")
+    for split in ("train", "test"):
+        pd.DataFrame(rows).to_parquet(folder / f"{split}.parquet")
     (folder / "reward.py").write_text(REWARD)
 
 
