@@ -25,6 +25,7 @@ from rlvitals.contract.alert import Alert
 from rlvitals.contract.codec import DecodeError, decode, dumps, loads
 from rlvitals.contract.hooks import HooksView
 from rlvitals.contract.report import EventKind
+from rlvitals.contract.rulebook import RuleBookView
 from rlvitals.contract.view import (
     CommandView,
     EventView,
@@ -117,6 +118,9 @@ class Api:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self._client.aclose()
+
+    async def rulebook(self) -> RuleBookView:
+        return _one(RuleBookView, await self._get("/rules/status"))
 
     # runs
 

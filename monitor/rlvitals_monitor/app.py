@@ -12,6 +12,7 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import Response
 
 from rlvitals_monitor import auth, collector, openapi
+from rlvitals_monitor.alerts.rulebook import RuleBook
 from rlvitals_monitor.alerts.settings import RuleSettings
 from rlvitals_monitor.api import (
     alerts,
@@ -43,9 +44,9 @@ API = "/api"
 def create_app(settings: Settings, *, with_worker: bool = True) -> FastAPI:
     """The service as one ASGI app; its lifespan migrates the database and runs the worker.
 
-    ``app.state`` has settings, store, live, telemetry, sessions, policies, limits, channels, worker and dispatcher
-    (None without them), and after the start ``local_token``. The explicit 404 below ``/api`` keeps later
-    catch-alls (the dashboard's) from answering there.
+    ``app.state`` has settings, store, live, telemetry, sessions, policies, limits, channels, rulebook, worker and
+    dispatcher (None without them), and after the start ``local_token``. The explicit 404 below ``/api`` keeps
+    later catch-alls (the dashboard's) from answering there.
     """
     app = FastAPI(
         title="RL Vitals",
@@ -65,7 +66,7 @@ def create_app(settings: Settings, *, with_worker: bool = True) -> FastAPI:
     control = ControlSettings(policy=settings.policy)
     app.state.policies, app.state.limits = control.policies, control.limits
     app.state.channels = NotifySettings().load(settings.url)
-    app.state.rules = RuleSettings().load() if with_worker else None
+    app.state.rulebook = RuleBook.of(RuleSettings(), utc_now())
     app.state.worker = app.state.dispatcher = None
     app.add_middleware(BrowserGuard, hosts=settings.hosts)
     problems.install(app)
@@ -124,7 +125,7 @@ def _worker(app: FastAPI) -> Worker:
         policies=state.policies,
         limits=state.limits,
         told=state.dispatcher.wake,
-        rules=state.rules,
+        book=state.rulebook,
     )
     worker.start()
     return worker

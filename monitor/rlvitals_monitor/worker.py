@@ -15,6 +15,7 @@ from sqlalchemy import Connection
 
 from rlvitals.contract.alert import AlertState, Transition
 from rlvitals_monitor.alerts.engine import STEPS_A_CALL, Cache, advance
+from rlvitals_monitor.alerts.rulebook import RuleBook
 from rlvitals_monitor.alerts.settings import RuleSettings
 from rlvitals_monitor.control import mailbox
 from rlvitals_monitor.control.bounds import Limits
@@ -43,8 +44,8 @@ log = logging.getLogger(__name__)
 class Worker:
     """``start`` it once, ``wake`` it after each commit of steps, ``stop`` it at the end; or just call ``tick``.
 
-    Without ``rules`` it judges by the catalogue and the operator's files. ``told`` is called when transitions were
-    routed to channels, so that whoever delivers looks at once.
+    It judges by ``rules``, or else by those of ``book``, which it reads again when its files change. ``told`` is
+    called when transitions were routed to channels, so that whoever delivers looks at once.
     """
 
     def __init__(
@@ -52,6 +53,7 @@ class Worker:
         store: Store,
         *,
         rules: Sequence[Rule] | None = None,
+        book: RuleBook | None = None,
         channels: Channels | None = None,
         policies: Policies | None = None,
         limits: Limits | None = None,
@@ -60,7 +62,8 @@ class Worker:
         clock: Callable[[], datetime] = lambda: datetime.now(timezone.utc),
     ) -> None:
         self._store, self._live, self._told, self._clock = store, live, told, clock
-        self.rules = tuple(RuleSettings().load() if rules is None else rules)
+        self._book = book or (RuleBook.of(RuleSettings(), clock()) if rules is None else None)
+        self.rules = self._book.rules if self._book is not None else tuple(rules or ())
         self._channels = channels or Channels()
         self._policies, self._limits = policies or Policies(), limits or Limits()
         self._cache = Cache()
@@ -91,10 +94,15 @@ class Worker:
 
     def tick(self, now: datetime) -> int:
         """One round of all work; how many transitions were recorded."""
+        self._guarded("looking at the rule files", lambda: self._reload(now))
         recorded = sum(self._judge_safely(number, run, now) for number, run in self._behind(now))
         self._guarded("routing", lambda: self._route(now))
         self._guarded("expiring", lambda: self._expire(now))
         return recorded
+
+    def _reload(self, now: datetime) -> None:
+        if self._book is not None:
+            self.rules = self._book.refresh(now)
 
     def _run(self) -> None:
         while True:

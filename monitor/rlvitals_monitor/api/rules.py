@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, cast
 
 from fastapi import APIRouter, Depends, Query, Request
 
+from rlvitals.contract.rulebook import RuleBookView
 from rlvitals.contract.view import RuleView
 from rlvitals_monitor.alerts.memory import verdicts_of
-from rlvitals_monitor.alerts.settings import RuleSettings
+from rlvitals_monitor.alerts.rulebook import RuleBook
 from rlvitals_monitor.alerts.views import view_catalogue, view_rules
-from rlvitals_monitor.api.deps import ContractResponse, Reader, RunId, StoreDep
+from rlvitals_monitor.api.deps import ContractResponse, NowDep, Reader, RunId, StoreDep
 from rlvitals_monitor.rules.rule import Rule
 from rlvitals_monitor.store import evaluations, runs
 from rlvitals_monitor.store.series import missing_reasons
@@ -18,13 +19,27 @@ from rlvitals_monitor.store.series import missing_reasons
 router = APIRouter(prefix="/api/v1", tags=["rules"])
 
 
-def get_rules(request: Request) -> tuple[Rule, ...]:
-    """Those that the worker of this process judges by."""
-    worker = request.app.state.worker
-    return RuleSettings().load() if worker is None else tuple(worker.rules)
+def get_rulebook(request: Request) -> RuleBook:
+    """The one that the worker of this process judges by."""
+    return cast(RuleBook, request.app.state.rulebook)
+
+
+RuleBookDep = Annotated[RuleBook, Depends(get_rulebook)]
+
+
+def get_rules(book: RuleBookDep, now: NowDep) -> tuple[Rule, ...]:
+    """Those in force, after a look at the files."""
+    return book.refresh(now)
 
 
 RulesDep = Annotated[tuple[Rule, ...], Depends(get_rules)]
+
+
+@router.get("/rules/status", response_model=RuleBookView, summary="Whether the rule files are in force")
+def read_status(_who: Reader, book: RuleBookDep, now: NowDep) -> ContractResponse:
+    """Where a file was changed for the worse, the last good rules go on, and ``problems`` says why."""
+    book.refresh(now)
+    return ContractResponse(book.view)
 
 
 @router.get("/rules", response_model=list[RuleView], summary="The rules in force")
