@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
@@ -17,10 +18,17 @@ from rlvitals.guard import attempt, outcome
 
 SECTION = "trainers"
 TRAINERS = ("trl", "verl", "openrlhf", "slime")
+LINES = {
+    "trl": ("the line: rlvitals.attach(trainer)",),
+    "openrlhf": ("the line: python -m rlvitals.integrations.openrlhf.launch -m openrlhf.cli.train_ppo_ray …",),
+    "slime": ("the line: --custom-rollout-log-function-path rlvitals.integrations.slime.log_rollout …",),
+}
 SUPPORT = "rlvitals.integrations.{name}.support"
 PLUGINS = "verl.plugins"
 ENTRY_POINTS_SINCE, EXTERNAL_MODULES_SINCE = (0, 9), (0, 6)
 """Releases of verl that load plug-ins by entry point, and by ``VERL_USE_EXTERNAL_MODULES``."""
+_ERROR = re.compile(r"\w*(?:Error|Exception)\b")
+"""How a reason begins that is an exception's own words."""
 _WORDS = {
     HookState.PATCHED: "found",
     HookState.ABSENT: "ABSENT",
@@ -63,11 +71,15 @@ def _trainer(name: str, env: Mapping[str, str]) -> Iterator[Finding]:
         hooks: Callable[[], Any] | None = getattr(support, "hooks", None)
         table, error = outcome(hooks) if hooks is not None else (None, error or "it has no hooks()")
     if table is None:
-        told = f"{name} {release(name)}: its hooks can't be looked at: {error}"
-        fix = f"try `python -c 'import {name}'` in this environment"
-        yield Finding(section=SECTION, state=State.WRONG, told=told, fix=fix)
+        yield _unimportable(name, release(name), error)
         return
     yield judge(name, _seen(table), tuple(getattr(support, "VERSIONS", ())), release(name))
+
+
+def _unimportable(name: str, installed: str, error: str, table: HookTableView | None = None) -> Finding:
+    """No fault of ours to find: a job of it would not start, and says so itself."""
+    told = f"{name} {installed} can't be imported here, so nothing trains with it: {error}"
+    return Finding(section=SECTION, state=State.NOTE, told=told, table=table)
 
 
 def _seen(table: Any) -> HookTableView:
@@ -81,18 +93,21 @@ def judge(name: str, table: HookTableView, tried: Sequence[str], installed: str)
     is_tried = known in tried
     absent = [h for h in table.hooks if h.state is HookState.ABSENT and not h.optional]
     found = [h for h in table.hooks if h.state is not HookState.ABSENT]
+    if absent and not found and all(_ERROR.match(hook.why) for hook in absent):
+        return _unimportable(name, known, absent[0].why, table)
     said = "tried" if is_tried else f"untried (tried: {', '.join(tried) or 'none'})"
     count = f"{len(found)} of {len(found) + len(absent)} hooks found"
     state, fix = State.OK if is_tried else State.NOTE, ""
     if absent and (not is_tried or not found):
         state = State.WRONG
-        fix = "use a release that was tried; what absent hooks give stays missing, which the run page says"
+        fix = "what absent hooks give stays missing, which the run page says too"
+        fix += "" if is_tried else "; a release that was tried has them"
     return Finding(
         section=SECTION,
         state=state,
         told=f"{name} {known}, {said}: {count}",
         fix=fix,
-        rows=tuple(row_of(hook) for hook in table.hooks),
+        rows=(*LINES.get(name, ()), *(row_of(hook) for hook in table.hooks)),
         table=table,
     )
 
@@ -118,7 +133,7 @@ def _verl_loads_us(installed: str, env: Mapping[str, str], points: Sequence[Entr
     elif numbers >= EXTERNAL_MODULES_SINCE:
         fix = "export VERL_USE_EXTERNAL_MODULES=rlvitals.integrations.verl"
     else:
-        fix = "export RAY_RUNTIME_ENV_HOOK as docs/integrations/verl.md says"
+        fix = "export RAY_RUNTIME_ENV_HOOK=rlvitals.integrations.verl.ray_hook.add_setup"
     told = f"nothing loads our plug-in into verl {installed}: the run would not be seen"
     return Finding(section=SECTION, state=State.WRONG, told=told, fix=fix, rows=tuple(t for t, _ in ways))
 

@@ -175,8 +175,17 @@ def test_a_trainer_that_cannot_be_imported_is_told_with_its_error(
     fake_trainer: Callable[..., list[Finding]],
 ) -> None:
     found = only(fake_trainer(ImportError("libcudart.so.12 is missing")))
-    assert found.state is State.WRONG
+    assert found.state is State.NOTE, "a job of it would not start, which nobody overlooks"
     assert "ImportError: libcudart.so.12 is missing" in found.told
+
+
+def test_a_table_of_nothing_but_errors_of_import_is_told_once() -> None:
+    broken = HookTable("faketrainer", "1.0")
+    for name in ("a", "b"):
+        broken.add(name, f"T.{name}", "x", patched=False, why="ModuleNotFoundError: No module named 'vllm'")
+    found = trainers.judge("faketrainer", trainers._seen(broken), ("1.0",), "1.0")
+    assert (found.state, found.rows) == (State.NOTE, ())
+    assert found.told.count("No module named 'vllm'") == 1
 
 
 def test_no_trainer_at_all_is_no_fault() -> None:
