@@ -6,6 +6,6 @@ Start a job as ever, but through ``python -m rlvitals.integrations.openrlhf.laun
 
 from __future__ import annotations
 
-from rlvitals.integrations.openrlhf.patch import patch
+from rlvitals.integrations.openrlhf.entry import patch
 
 __all__ = ["patch"]

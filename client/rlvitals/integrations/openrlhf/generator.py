@@ -24,7 +24,7 @@ def introduce(environment: Mapping[str, str], trainer: Any = None) -> None:
         for name, value in environment.items():
             os.environ.setdefault(name, value)
         if trainer is None:
-            from rlvitals.integrations.openrlhf.patch import patch
+            from rlvitals.integrations.openrlhf.entry import patch
 
             patch(environment)
             return

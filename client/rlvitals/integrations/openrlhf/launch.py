@@ -10,7 +10,7 @@ import runpy
 import sys
 from collections.abc import Sequence
 
-from rlvitals.integrations.openrlhf.patch import patch
+from rlvitals.integrations.openrlhf.entry import patch
 
 USAGE = """usage: python -m rlvitals.integrations.openrlhf.launch (-m MODULE | SCRIPT) [ARGUMENT …]
 

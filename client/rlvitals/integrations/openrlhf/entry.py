@@ -60,7 +60,7 @@ def behind(module: str, name: str) -> Any:
 
 def _patch_class(module: str, name: str, method: str, wrapper: Callable[[Any], Any]) -> list[str]:
     owner = behind(module, name)
-    original = getattr(owner, method, None)
+    original = None if owner is None else getattr(owner, method, None)
     if original is None:
         return []
     if not getattr(original, _MARK, False):
