@@ -18,6 +18,7 @@ from rlvitals.settings import Mode
 PATCHES: Mapping[str, str] = {
     "verl.utils.tracking": "rlvitals.integrations.verl.v0:patch_tracking",
     "verl.trainer.ppo.v1.trainer_base": "rlvitals.integrations.verl.v1:patch_trainer",
+    "verl.trainer.ppo.ray_trainer": "rlvitals.integrations.verl.fitting:patch_legacy",
     "verl.workers.utils.losses": "rlvitals.integrations.verl.workers:patch_losses",
     "verl.workers.engine.fsdp.transformer_impl": "rlvitals.integrations.verl.workers:patch_engine",
 }

@@ -34,6 +34,11 @@ def session_of(trainer: Any, *, shape: str = "") -> Session:
     return _SESSIONS[trainer]
 
 
+def known_session(trainer: Any) -> Session | None:
+    """The session of a trainer that has begun a run."""
+    return _SESSIONS.get(trainer)
+
+
 class Session:
     """``vitals`` is the run, ``settings`` the job's; ``coefficient`` reads the KL coefficient in force.
 

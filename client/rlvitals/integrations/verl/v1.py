@@ -6,22 +6,20 @@ the weights go to the rollout engine, where memory is lowest: there commands are
 
 from __future__ import annotations
 
-import functools
 import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
-from rlvitals.contract.report import Phase
 from rlvitals.guard import Guard
 from rlvitals.integrations.hooks import wrap
 from rlvitals.integrations.verl import control
+from rlvitals.integrations.verl.fitting import watch_fit
 from rlvitals.integrations.verl.places import hooks
 from rlvitals.integrations.verl.session import Session, session_of
 
-BASE = "verl.trainer.ppo.v1.trainer_base.PPOTrainer"
-FIT, BATCH, STEP, CONTROL, SAVES = "fit", "batch", "step", "control", "checkpoints"
+BATCH, STEP, CONTROL, SAVES = "batch", "step", "control", "checkpoints"
 COLUMNS = (
     "uid",
     "prompts",
@@ -42,28 +40,7 @@ _USED: weakref.WeakKeyDictionary[Any, float] = weakref.WeakKeyDictionary()
 
 def patch_trainer(module: ModuleType) -> None:
     """Wraps ``PPOTrainer.fit``; the rest of a mode's own class is wrapped when it is about to be fitted."""
-    trainer: Any = getattr(module, "PPOTrainer", None)
-    patched = trainer is not None and hasattr(trainer, "fit")
-    if patched:
-        trainer.fit = _fitted(trainer.fit)
-    why = "" if patched else "this version has no such trainer"
-    hooks().add(FIT, f"{BASE}.fit", "that a run begins and how it ends", patched=patched, why=why)
-
-
-def _fitted(original: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(original)
-    def fit(trainer: Any, *arguments: Any, **options: Any) -> Any:
-        with Guard("beginning a run"):
-            _begin(trainer)
-        try:
-            result = original(trainer, *arguments, **options)
-        except BaseException:
-            _end(trainer, Phase.FAILED)
-            raise
-        _end(trainer, Phase.FINISHED)
-        return result
-
-    return fit
+    watch_fit(module, "PPOTrainer", begin=_begin)
 
 
 def _begin(trainer: Any) -> None:
@@ -75,13 +52,7 @@ def _begin(trainer: Any) -> None:
     # between two steps is before the weights go out, not where the step is logged
     session.obeys = False
     control.steer(session, trainer)
-    hooks().saw(FIT)
     hooks().tell(session.reporter)
-
-
-def _end(trainer: Any, phase: Phase) -> None:
-    with Guard("ending a run"):
-        session_of(trainer).close(phase)
 
 
 def _wrap_class(kind: type) -> None:
