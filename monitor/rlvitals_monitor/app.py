@@ -22,6 +22,7 @@ from rlvitals_monitor.api import (
     incidents,
     login,
     problems,
+    replay,
     rules,
     runs,
     series,
@@ -72,7 +73,7 @@ def create_app(settings: Settings, *, with_worker: bool = True) -> FastAPI:
     problems.install(app)
     openapi.install(app)
     hide_tokens()
-    for part in (collector, runs, series, alerts, incidents, rules, commands, channels, health, login):
+    for part in (collector, runs, series, alerts, incidents, rules, replay, commands, channels, health, login):
         app.include_router(part.router)
     app.add_route(f"{API}/{{rest:path}}", _nothing_here, methods=_METHODS, include_in_schema=False)
     return app

@@ -36,6 +36,7 @@ class Settings(BaseSettings):
     max_body_bytes: int = Field(default=8 << 20, gt=0, description="largest body as sent")
     max_decoded_bytes: int = Field(default=32 << 20, gt=0, description="largest body after gzip")
     max_lines: int = Field(default=20_000, gt=0, description="most rows or lines in one batch")
+    max_log_bytes: int = Field(default=64 << 20, gt=0, description="largest log for a replay or an import")
     session_hours: float = Field(default=24 * 7, gt=0)
 
     @property

@@ -95,6 +95,7 @@ def lines(file: BinaryIO, seen: Callable[[int], object] = lambda _: None) -> Ite
         while len(raw) > LINE_MAX and not raw.endswith(b"\n"):
             more = file.readline(LINE_MAX)
             read += len(more)
+            seen(read)
             if not more or more.endswith(b"\n"):
                 break
         if number % 1000 == 0:

@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from urllib.parse import quote
 
 from rlvitals.formats.json_rows import kind_of, row_of
 from rlvitals.formats.row import BadLine, Row
@@ -18,9 +19,21 @@ MAGIC = b"SQLite format 3\0"
 def rows(path: Path, run: str | None = None) -> Iterator[Row | BadLine]:
     """One run's rows: ``run`` is its id or name, else the one written last.
 
-    Raises ValueError where the file has no table of metrics, or no such run.
+    Raises ValueError where the file has no table of metrics, no such run, or is damaged. A view is no table: it
+    may compute anything.
     """
-    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as database:
+    try:
+        yield from _rows(path, run)
+    except sqlite3.Error as error:
+        raise ValueError(f"{path}: a sound SQLite file was expected: {error}") from None
+
+
+def _rows(path: Path, run: str | None) -> Iterator[Row | BadLine]:
+    with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)) as database:
+        database.execute("PRAGMA trusted_schema = OFF")
+        kind = database.execute("SELECT type FROM sqlite_master WHERE name = 'metrics'").fetchone()
+        if kind is None or kind[0] != "table":
+            raise ValueError("a table `metrics` of MLflow or Trackio was expected")
         columns = {row[1] for row in database.execute("PRAGMA table_info(metrics)")}
         if {"key", "value", "run_uuid", "step"} <= columns:
             yield from _mlflow(database, run, flagged="is_nan" in columns)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -57,7 +57,15 @@ def load_rules(paths: Iterable[Path] = ()) -> tuple[Rule, ...]:
 
     A user's rule of the same alert and severity takes the shipped one's place; ``off: [alert]`` takes rules away.
     """
-    files = [*_shipped(), *(_File(_read(path), str(path)) for path in paths)]
+    return _layered([*_shipped(), *(_File(_read(path), str(path)) for path in paths)])
+
+
+def load_over(text: str, file: str = "rules.yaml") -> tuple[Rule, ...]:
+    """The shipped catalogue with one document on top, as `load_rules`."""
+    return _layered([*_shipped(), _File(text, file)])
+
+
+def _layered(files: Sequence[_File]) -> tuple[Rule, ...]:
     rules: dict[str, Rule] = {}
     for file in files:
         for name in file.off:
