@@ -10,7 +10,7 @@ MODEL=${MODEL:?the model in Hugging Face format}
 MODEL_DIST=${MODEL_DIST:?the model in Megatron format: slime/tools/convert_hf_to_torch_dist.py makes it}
 PROMPTS=${PROMPTS:?a JSONL file with fields prompt and label}
 OUTPUT=${OUTPUT:-output/slime-grpo}
-MEGATRON=${MEGATRON:-/root/Megatron-LM}
+MEGATRON=${MEGATRON:?the checkout of Megatron-LM}
 RLVITALS_URL=${RLVITALS_URL:-http://127.0.0.1:8642}
 
 cd "$SLIME"

@@ -277,9 +277,17 @@ class Reporter:
         self._spent_s += seconds
 
     @kept(False)
-    def flush(self, timeout_s: float = 5.0) -> bool:
-        """Waits until the service has stored all, at most ``timeout_s``; offline: until all is on disk."""
-        return self._sender.flush(timeout_s) if self._on and self._started else True
+    def flush(self, timeout_s: float = 5.0, *, patient: bool = True) -> bool:
+        """Waits until the service has stored all, at most ``timeout_s``; offline: until all is on disk.
+
+        Impatient: gives up at the first try that fails, for the reason in `last_error`.
+        """
+        return self._sender.flush(timeout_s, patient=patient) if self._on and self._started else True
+
+    @property
+    def last_error(self) -> str:
+        """Why the service last took nothing, "" where that never happened."""
+        return self._sender.last_error
 
     @kept(None)
     def close(self, phase: Phase | str = Phase.FINISHED) -> None:

@@ -118,15 +118,16 @@ def test_samples_that_cannot_be_read_harm_nobody(monkeypatch: pytest.MonkeyPatch
     assert "failing" in str(hooks[-1].payload)
 
 
-def test_evaluations_are_told_at_the_step_that_was_reached(tmp_path: Path) -> None:
+def test_evaluations_have_a_cadence_of_their_own(tmp_path: Path) -> None:
     args, data = slime_fake.arguments(), {"math": {"rewards": [1.0, 0.0], "truncated": [True, False]}}
-    slime.log_eval_rollout(0, args, data, None)
-    slime.log_rollout(0, args, slime_fake.samples(), None, 1.0)
-    slime.log_eval_rollout(0, args, {"math": {"rewards": [math.nan]}}, None)
-    first, second = steps(tmp_path, "rollout")
+    slime.log_rollout(1, args, slime_fake.samples(), None, 1.0)
+    assert slime.log_eval_rollout(0, args, data, {"acc": 0.25}) is False
+    slime.log_eval_rollout(1, args, {"math": {"rewards": [math.nan]}}, None)
+    step, first, second = steps(tmp_path, "rollout")
+    assert step.step == 2
+    assert (first.step, second.step) == (0, 2), "an evaluation of an earlier step is no rewind"
     assert (first.values["eval/math"], first.values["eval/math-truncated_ratio"]) == (0.5, 0.5)
-    assert "reward.mean" in first.values, "an evaluation before the first step goes along with it"
-    assert second.step == 0
+    assert first.values["eval/acc"] == 0.25
     assert math.isnan(second.values["eval/math"])
 
 

@@ -7,10 +7,11 @@ theirs is pending, so no timeout of theirs runs.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from rlvitals.contract.command import CommandKind
+from rlvitals.contract.evaluation import as_evaluated
 from rlvitals.contract.report import Phase
 from rlvitals.guard import Guard, attempt
 from rlvitals.integrations.hooks import HookTable
@@ -26,12 +27,8 @@ OBEYS = (CommandKind.PAUSE, CommandKind.RESUME)
 
 @dataclass(slots=True)
 class Manager:
-    """``evaluated`` waits for a step that is not told yet."""
-
     vitals: Vitals
     table: HookTable
-    told: int = -1
-    evaluated: dict[str, float] = field(default_factory=dict)
 
 
 _MANAGERS: dict[int, Manager] = {}
@@ -47,11 +44,10 @@ def tell(rollout_id: Any, args: Any, samples: Any, extra: Any, seconds: Any) -> 
         manager.table.failed(support.LOG, "slime's samples could not be read; see the rollout manager's log")
     else:
         manager.table.saw(support.LOG)
-    values, manager.evaluated = {**_numbers(extra, ""), **manager.evaluated}, {}
+    values = _numbers(extra)
     if attempt(float, seconds) is not None:
         values["progress.phase_rollout_s"] = float(seconds)
     manager.vitals.report(step, values)
-    manager.told = step
     manager.table.step_ends(manager.vitals.reporter, step)
     manager.vitals.obey(step)
     manager.vitals.reporter.current_phase = Phase.UPDATE
@@ -61,13 +57,10 @@ def tell_evaluation(rollout_id: Any, args: Any, data: Any, extra: Any) -> None:
     """Mean reward and truncation of each evaluation set, and slime's own numbers, under ``eval/``."""
     manager = _manager(args)
     manager.table.saw(support.EVAL_LOG)
-    values = _numbers(extra, "")
+    values = _numbers(extra)
     for name, told in (data or {}).items():
         values |= _evaluated(f"eval/{name}", told)
-    if manager.told < 0:  # before the first step: it goes along with that one
-        manager.evaluated |= values
-    else:
-        manager.vitals.reporter.report(manager.told, values)
+    manager.vitals.reporter.report(arguments.number_of(args, int(rollout_id)), as_evaluated(values))
 
 
 def _evaluated(name: str, told: Mapping[str, Any]) -> dict[str, float]:
@@ -76,10 +69,10 @@ def _evaluated(name: str, told: Mapping[str, Any]) -> dict[str, float]:
     return found | ({f"{name}-truncated_ratio": sum(map(float, cut)) / len(cut)} if cut else {})
 
 
-def _numbers(told: Any, prefix: str) -> dict[str, float]:
+def _numbers(told: Any) -> dict[str, float]:
     """Of a mapping those values that are plain numbers."""
     pairs = told.items() if isinstance(told, Mapping) else ()
-    return {f"{prefix}{name}": float(value) for name, value in pairs if isinstance(value, (int, float))}
+    return {str(name): float(value) for name, value in pairs if isinstance(value, (int, float))}
 
 
 def _manager(args: Any) -> Manager:
