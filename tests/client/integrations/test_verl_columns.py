@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,6 +17,7 @@ from rlvitals.integrations.verl import workers
 from rlvitals.integrations.verl.columns import read_batch
 from rlvitals.integrations.verl.loss_pieces import pieces
 from rlvitals.integrations.verl.settings import Settings
+from rlvitals.integrations.verl.signals import embedding_rows, stop_ids
 from rlvitals.integrations.verl.weights import token_weights
 from rlvitals.probes.tally import Tally
 from tests.client.integrations.verl_shaped import DataProto, columns, completions, config, jagged
@@ -118,6 +120,21 @@ def test_an_adaptive_controller_has_a_target_and_a_fixed_one_none() -> None:
 def test_gspo_is_told_as_a_loss_of_whole_completions() -> None:
     told = Settings(config(actor_rollout_ref__actor__policy_loss={"loss_mode": "gspo"}), "0.9.1").named()
     assert told["importance_sampling_level"] == "sequence"
+
+
+def test_a_model_on_this_machine_says_how_many_ids_it_emits_and_all_that_end_a_completion(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(json.dumps({"vocab_size": 64}))
+    (tmp_path / "generation_config.json").write_text(json.dumps({"eos_token_id": [1, 7]}))
+    here = Settings(config(actor_rollout_ref__model={"path": str(tmp_path)}), "0.9.1")
+    assert embedding_rows(here) == 64
+    assert stop_ids(SimpleNamespace(tokenizer=SimpleNamespace(eos_token_id=2)), here) == {1, 2, 7}
+
+
+def test_a_model_on_a_hub_is_not_asked_for() -> None:
+    hub = Settings(config(actor_rollout_ref__model={"path": "some/model"}), "0.9.1")
+    assert hub.model_folder is None
+    assert embedding_rows(hub) is None
+    assert stop_ids(SimpleNamespace(tokenizer=SimpleNamespace(eos_token_id=2)), hub) == {2}
 
 
 def test_a_configuration_that_is_none_is_no_error() -> None:

@@ -28,6 +28,9 @@ class Device:
             return lambda *_, **__: 0 if name != "mem_get_info" else (0, 0)
         return getattr(torch.cpu, name, lambda *_, **__: None)
 
+    def get_device_name(self, *_: Any) -> str:
+        return "CPU"
+
     def mem_get_info(self, *_: Any) -> tuple[int, int]:
         return 1 << 30, 1 << 30
 

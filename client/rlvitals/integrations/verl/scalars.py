@@ -21,6 +21,7 @@ _PHASES: Mapping[str, tuple[str, ...]] = {
     "progress.phase_checkpoint_s": ("save_checkpoint",),
 }
 _PREFIX = "timing_s/"
+IN_REWARD = "actor/reward_kl_penalty_coeff"
 
 
 def is_step(data: Mapping[str, Any]) -> bool:
@@ -40,6 +41,9 @@ def told(data: Mapping[str, Any]) -> dict[str, float]:
         seconds = [found[_PREFIX + part] for part in parts if _PREFIX + part in found]
         if seconds:
             kept[metric] = sum(seconds)
+    if IN_REWARD in found:
+        # what this step's rewards were made with; an adaptive controller has gone on already
+        kept["kl.coef"] = found[IN_REWARD]
     return kept
 
 

@@ -21,7 +21,7 @@ from rlvitals.integrations.verl.asking import Workers
 from rlvitals.integrations.verl.places import hooks as hooks
 from rlvitals.integrations.verl.scalars import evaluation, is_step, told
 from rlvitals.integrations.verl.settings import Settings
-from rlvitals.integrations.verl.signals import absent_reasons, forward, stop_ids
+from rlvitals.integrations.verl.signals import absent_reasons, embedding_rows, forward, stop_ids
 from rlvitals.reporter import Reporter
 
 _SESSIONS: weakref.WeakKeyDictionary[Any, Session] = weakref.WeakKeyDictionary()
@@ -66,6 +66,7 @@ class Session:
             model=_text(self.settings.get("actor_rollout_ref.model.path")) or "",
             tokenizer=tokenizer,
             stop_ids=stop_ids(trainer, self.settings),
+            embedding_rows=embedding_rows(self.settings),
             length_cap=self.settings.length_cap,
             group_size=self.settings.whole("actor_rollout_ref.rollout.n"),
             kl_coef=self.coefficient if term is not None else None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
 
 from rlvitals.guard import attempt, outcome
@@ -91,6 +92,13 @@ class Settings:
     def length_cap(self) -> int | None:
         """Tokens that a completion may have; a window of the engine that is shorter still is not known here."""
         return self.whole("data.max_response_length")
+
+    @property
+    def model_folder(self) -> Path | None:
+        """Where the model is on this machine; None for a name on a hub, which nobody is asked about."""
+        told = self.get("actor_rollout_ref.model.local_path") or self.get("actor_rollout_ref.model.path")
+        folder = attempt(Path(str(told)).expanduser) if told else None
+        return folder if folder is not None and folder.is_dir() else None
 
     @property
     def aggregation(self) -> str:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlvitals.contract.metrics import METRICS, Family
+from rlvitals.guard import attempt
 from rlvitals.integrations.loop.facts import WEIGHTED
 from rlvitals.integrations.loop.vitals import Vitals
 from rlvitals.integrations.verl.settings import NO_KL, Settings
@@ -49,23 +52,22 @@ def absent_reasons(settings: Settings) -> dict[str, str]:
 
 def stop_ids(trainer: Any, settings: Settings) -> frozenset[int]:
     """All ids that end a completion: the tokenizer's own, and those of the model's generation config."""
-    from rlvitals.guard import attempt
     from rlvitals.probes.lengths import stop_ids_of
 
-    tokenizer = getattr(trainer, "tokenizer", None)
-    path = settings.get("actor_rollout_ref.model.local_path") or settings.get("actor_rollout_ref.model.path")
-    generation = attempt(_generation_config, path) if path else None
-    return stop_ids_of(tokenizer, generation)
+    told = attempt(_read_json, settings.model_folder / "generation_config.json") if settings.model_folder else None
+    return stop_ids_of(getattr(trainer, "tokenizer", None), (told or {}).get("eos_token_id"))
 
 
-def _generation_config(path: str) -> Any:
-    """Of a folder on this machine; a name on a hub is not asked for."""
-    import os
+def embedding_rows(settings: Settings) -> int | None:
+    """How many ids the model can emit, where its configuration is on this machine."""
+    told = attempt(_read_json, settings.model_folder / "config.json") if settings.model_folder else None
+    rows = (told or {}).get("vocab_size")
+    return rows if isinstance(rows, int) else None
 
-    from transformers import GenerationConfig
 
-    folder = os.path.expanduser(str(path))
-    return GenerationConfig.from_pretrained(folder) if os.path.isdir(folder) else None
+def _read_json(file: Path) -> dict[str, Any]:
+    read: dict[str, Any] = json.loads(file.read_text())
+    return read
 
 
 def forward(vitals: Vitals, settings: Settings, columns: Mapping[str, Any], tokenizer: Any) -> None:
