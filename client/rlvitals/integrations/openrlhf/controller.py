@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -26,6 +27,7 @@ from rlvitals.integrations.openrlhf.experiences import (
     reference_pieces,
 )
 from rlvitals.integrations.openrlhf.places import BOUNDARY, EXPERIENCES, FIT, RANKS, REFERENCE
+from rlvitals.integrations.pieces import Piece
 from rlvitals.probes.tally import Tally
 
 CALLER = "__ray_call__"
@@ -71,6 +73,9 @@ class Controller:
         self._references: dict[int, Any] = {}
         self._expected: float | None = None
         self._explained: float | None = None
+        self._pieces: list[Piece] = []
+        self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="rlvitals")
+        self._reading: Future[None] | None = None
         self.steering = Steering(trainer, self.arguments, trainer.save_logs_and_checkpoints, self.ask)
         states = attempt(self._checkpoint_states) if self.arguments.get("resumes", False) else None
         restored = self.steering.restored(states)
@@ -101,6 +106,7 @@ class Controller:
         self.table.tell(self.vitals.reporter)
 
     def close(self, phase: Phase) -> None:
+        self._pool.shutdown(wait=phase is not Phase.FAILED)
         self.vitals.close(phase)
 
     def ask(self, call: Callable[..., Any], *arguments: Any) -> list[Any]:
@@ -130,12 +136,21 @@ class Controller:
                 reference = reference_of(experience, str(self.arguments.get("kl_estimator", "k1")))
             if reference is None:
                 continue
-            for what, launch in reference_pieces(experience, reference, form, coefficient):
-                with Guard(f"measuring {what}"):
-                    self.vitals.add(launch().tally())
+            self._pieces += reference_pieces(experience, reference, form, coefficient)
 
     def _after_advantages(self, result: Any, *_: Any, **__: Any) -> None:
+        """Copies what is told, and reads it on a thread of ours while the ranks train."""
+        pieces, self._pieces = self._pieces, []
         completions = Completions.of(result)
+        self._explained = explained_variance(result)
+        self._reading = self._pool.submit(self._read, completions, pieces)
+        if completions.ids.size:
+            self.table.saw(EXPERIENCES.name)
+
+    def _read(self, completions: Completions, pieces: Sequence[Piece]) -> None:
+        for what, launch in pieces:
+            with Guard(f"measuring {what}"):
+                self.vitals.add(launch().tally())
         self.vitals.rollout(
             completions.ids,
             completions.chosen,
@@ -144,15 +159,16 @@ class Controller:
             finish_reasons=completions.finish_reasons,
             prompts=completions.prompts,
         )
-        self._explained = explained_variance(result)
-        if completions.ids.size:
-            self.table.saw(EXPERIENCES.name)
 
     def _before_boundary(self, step: int, logs: Any = None, client_states: Any = None, *_: Any, **__: Any) -> None:
         self.steering.remember(int(step), client_states)
 
     def _step_ends(self, result: Any, step: int, logs: Any = None, *_: Any, **__: Any) -> None:
         began = time.perf_counter()
+        reading, self._reading = self._reading, None
+        with Guard("reading the completions"):
+            if reading is not None:
+                reading.result()
         with Guard("asking the actor ranks"):
             self._add(self.ask(rank.take), int(step))
         values = told.scalars(logs or {}, self.arguments)
