@@ -156,10 +156,10 @@ class Story:
     def steered(self) -> dict[str, Any]:
         """KL at 1, the rate and a pause at 2, a checkpoint at 3, stop at 5."""
         at = {
-            1: [_command("kl", CommandKind.SET_KL_COEF, 0.02)],
-            2: [_command("lr", CommandKind.SCALE_LR, 0.5), _command("p", CommandKind.PAUSE)],
-            3: [_command("c", CommandKind.CHECKPOINT)],
-            5: [_command("s", CommandKind.STOP)],
+            1: [command("kl", CommandKind.SET_KL_COEF, 0.02)],
+            2: [command("lr", CommandKind.SCALE_LR, 0.5), command("p", CommandKind.PAUSE)],
+            3: [command("c", CommandKind.CHECKPOINT)],
+            5: [command("s", CommandKind.STOP)],
         }
         trainer = self.make("steered", max_steps=50)
         reporters: list[rlvitals.Reporter] = []
@@ -171,7 +171,7 @@ class Story:
         def beat(seconds: float) -> None:
             beats.append(trainer.state.global_step)
             if len(beats) == 3:
-                reporters[0].control.offer([_command("r", CommandKind.RESUME)])
+                reporters[0].control.offer([command("r", CommandKind.RESUME)])
 
         callback._wait = beat
         trainer.train()
@@ -201,7 +201,7 @@ class Story:
         }
 
 
-def _command(name: str, kind: CommandKind, argument: float | None = None) -> Command:
+def command(name: str, kind: CommandKind, argument: float | None = None) -> Command:
     until = datetime.now(timezone.utc) + timedelta(hours=1)
     return Command(id=name, kind=kind, argument=argument, expires_at=until)
 

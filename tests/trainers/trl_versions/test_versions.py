@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import math
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -15,11 +11,8 @@ import pytest
 
 from rlvitals.contract.command import CommandKind
 from rlvitals.integrations.trl import measure, places, pull
+from tests.trainers.trl_versions.lived import CURRENT, lived
 
-HOUSE = Path(__file__).parents[3]
-TIMEOUT_S = 300.0
-CURRENT = "current"
-"""The TRL of the development environment."""
 STORIES = [
     ("trl-0.17", "grpo"),
     ("trl-0.20", "grpo"),
@@ -43,25 +36,7 @@ def story(
 ) -> Story:
     """Lived through once for all tests of it."""
     name, kind = request.param
-    python = Path(sys.executable) if name == CURRENT else environment(name)
-    folder = tmp_path_factory.mktemp(f"{name}-{kind}")
-    own = {
-        "RLVITALS_MODE": "offline",
-        "RLVITALS_DIR": str(folder / "spool"),
-        "XDG_CACHE_HOME": str(folder / "cache"),
-    }
-    still = {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false", "ACCELERATE_USE_CPU": "true"}
-    done = subprocess.run(
-        [str(python), "-m", "tests.trainers.trl_versions.story", kind, str(folder)],
-        cwd=HOUSE,
-        env={**os.environ, **own, **still, "PYTHONPATH": str(HOUSE)},
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-4000:]
-    found: Story = json.loads(done.stdout.strip().splitlines()[-1])
+    found = lived(environment, name, "story", kind, folder=tmp_path_factory.mktemp(f"{name}-{kind}"))
     return {**found, "kind": kind}
 
 

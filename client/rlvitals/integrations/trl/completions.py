@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from rlvitals.guard import Guard
-from rlvitals.integrations.samples import LONGEST, RESERVOIR, WORST_UTF8, Sample
+from rlvitals.integrations.samples import LONGEST, RESERVOIR, WORST_UTF8, Sample, Shelf
 from rlvitals.integrations.texts import TextReader, read_content, shown_text
 from rlvitals.integrations.trl import facts
 from rlvitals.integrations.trl.rewards import RewardReader
@@ -42,6 +42,7 @@ class Read:
     tally: Tally
     on_device: tuple[Reduction, ...]
     samples: tuple[Sample, ...]
+    shelf: Shelf | None = None
     totals: Floats | None = None
 
 
@@ -82,8 +83,9 @@ class Reader:
                 tally += self.rewards.read_rewards(generation.rewards, totals) if with_rewards else Tally.zero()
             if shown.get("advantages") is not None:
                 found.append(self.rewards.read_advantages(shown["advantages"], totals, first))
-        samples = self._samples(generation, rows, lengths, truncated, totals) if self.keep else ()
-        return Read(tally=tally, on_device=tuple(found), samples=samples, totals=totals)
+        shelf = self._shelf(generation, rows, truncated, totals) if self.keep else None
+        samples = () if shelf is None else self._samples(shelf, rows, lengths, first)
+        return Read(tally=tally, on_device=tuple(found), samples=samples, shelf=shelf, totals=totals)
 
     def _chosen(self, shape: tuple[int, ...], lengths: Whole, tool_mask: Any) -> Flags | None:
         """Which tokens the policy chose; None where it chose all of each completion."""
@@ -117,14 +119,7 @@ class Reader:
             sample_offset=offset,
         )
 
-    def _samples(
-        self,
-        generation: Generation,
-        rows: TextRows | None,
-        lengths: Whole,
-        truncated: Flags | None,
-        totals: Floats | None,
-    ) -> tuple[Sample, ...]:
+    def _samples(self, shelf: Shelf, rows: TextRows | None, lengths: Whole, first: int) -> tuple[Sample, ...]:
         picked: dict[int, str] = {}
         for row in rows.worst(WORST_UTF8) if rows else ():
             picked.setdefault(row, "worst_utf8")
@@ -132,19 +127,32 @@ class Reader:
             picked.setdefault(row, "worst_length")
         for row in self.dice.sample(range(lengths.size), min(RESERVOIR, lengths.size)):
             picked.setdefault(row, "reservoir")
-        return tuple(
-            Sample(
-                sample=row + generation.first_sample,
+        found = (shelf(row + first, why) for row, why in picked.items())
+        return tuple(sample for sample in found if sample is not None)
+
+    def _shelf(
+        self,
+        generation: Generation,
+        rows: TextRows | None,
+        truncated: Flags | None,
+        totals: Floats | None,
+    ) -> Shelf:
+        def take(number: int, why: str) -> Sample | None:
+            row = number - generation.first_sample
+            if not 0 <= row < len(generation.ids):
+                return None
+            return Sample(
+                sample=number,
                 completion=self.tokenizer.decode(generation.ids[row], skip_special_tokens=False),
                 prompt=shown_text(generation.prompts[row]),
                 token_ids=tuple(generation.ids[row]),
-                reward=float(totals[row + generation.first_sample]) if totals is not None else None,
+                reward=float(totals[number]) if totals is not None else None,
                 truncated=bool(truncated[row]) if truncated is not None else False,
                 invalid_utf8=int(rows.utf8.errors[row]) if rows else None,
                 why=why,
             )
-            for row, why in picked.items()
-        )
+
+        return take
 
 
 def unpadded(shown: Mapping[str, Any], inputs: Any, process_index: int) -> Generation | None:

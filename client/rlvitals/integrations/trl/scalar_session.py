@@ -42,6 +42,7 @@ class ScalarSession:
         self._teller = Teller(reporter=reporter, ranks=self.ranks)
         self._reason, self._tails = reason, (Tail(), Tail())
         self._given: set[str] = set()
+        self._of_step: set[str] = set()
         self._waiting: int | None = None
         self._values: dict[str, float] = {}
         self._rate: float | None = None
@@ -51,7 +52,7 @@ class ScalarSession:
 
     def train_begins(self, ranks: Ranks) -> None:
         self.ranks = self._teller.ranks = ranks
-        self._waiting, self._values, self._began_s = None, {}, time.perf_counter()
+        self._waiting, self._values, self._of_step, self._began_s = None, {}, set(), time.perf_counter()
         self.reporter.phase(Phase.UPDATE)
         self.table.tell(self.reporter)
 
@@ -68,12 +69,15 @@ class ScalarSession:
     def logged(self, step: int, logs: Mapping[str, Any]) -> None:
         """What an evaluation logs is told at once: it is no part of a step."""
         self.table.saw(places.LOG)
+        if step != self._waiting:
+            self.settle()  # TRL's PPO logs before the step ends: this is of the next one
         found = numbers(logs)
         evaluation = evaluated(found)
         if evaluation:
             self.reporter.report(step, evaluation)
         for name in found.keys() - evaluation.keys() - SUMMARY:
-            if not evaluation or name not in NEUTRAL:
+            # the mean over several steps does not replace the step's own
+            if name not in self._of_step and not (evaluation and name in NEUTRAL):
                 self._keep(name, found[name])
 
     def step_ends(self, step: int) -> None:
@@ -94,7 +98,7 @@ class ScalarSession:
         step, self._waiting = self._waiting, None
         if step is None:
             return
-        values, self._values = self._values, {}
+        values, self._values, self._of_step = self._values, {}, set()
         with Guard("telling a step"):
             self._given.update(values)
             self._teller.absent = Tally(missing=self._absent())
@@ -118,6 +122,7 @@ class ScalarSession:
         for tail, metrics in zip(self._tails, shown, strict=True):
             for name, fresh in tail.new(metrics).items():
                 self._keep(name, mean(fresh))
+                self._of_step.add(name)
         coefficient = facts.kl_coef(self.trainer)
         if coefficient is not None:
             self._values["kl.coef"] = coefficient

@@ -15,6 +15,7 @@ from rlvitals.integrations.hooks import HookTable
 from rlvitals.integrations.numbering import numbered
 from rlvitals.integrations.pieces import Piece, of_gradient
 from rlvitals.integrations.ranks import Ranks
+from rlvitals.integrations.samples import Shelf
 from rlvitals.integrations.steps import Finished, Step
 from rlvitals.integrations.telling import Teller
 from rlvitals.integrations.trl import completions, facts, measure, places, reward_kl
@@ -61,6 +62,7 @@ class Session:
         self._logp: Tensor | None = None
         self._entropy: Tensor | None = None
         self._generation: Generation | None = None
+        self._shelf: Shelf | None = None
         self._vocabulary: int | None = None
 
     # -- hooks; each runs after the original, inside the guard -------------------------------------
@@ -172,6 +174,7 @@ class Session:
         self._step.tally += read.tally
         self._step.add(read.on_device)
         self._step.samples += read.samples
+        self._shelf = read.shelf
         self._step.generated = shown.get("advantages") is not None
         self._numbering.learn(shown, first)
         if scored is not None:
@@ -256,7 +259,8 @@ class Session:
         values = read_step_values(
             self.trainer, fresh, done, rewards_shown=places.patched(self.table, places.REWARDS)
         )
-        return Finished(step=step, values=values, tally=done.tally, pending=pending)
+        kept = frozenset(sample.sample for sample in done.samples)
+        return Finished(step=step, values=values, tally=done.tally, pending=pending, shelf=self._shelf, kept=kept)
 
     def _measure(self, told: Iterable[Piece], rows: Tensor | None) -> None:
         for what, launch in told:
