@@ -16,6 +16,7 @@ from rlvitals_monitor.alerts.rulebook import RuleBook
 from rlvitals_monitor.alerts.settings import RuleSettings
 from rlvitals_monitor.api import (
     alerts,
+    backtests,
     channels,
     commands,
     health,
@@ -73,12 +74,26 @@ def create_app(settings: Settings, *, with_worker: bool = True) -> FastAPI:
     problems.install(app)
     openapi.install(app)
     hide_tokens()
-    for part in (collector, runs, series, alerts, incidents, rules, replay, commands, channels, health, login):
+    for part in _PARTS:
         app.include_router(part.router)
     app.add_route(f"{API}/{{rest:path}}", _nothing_here, methods=_METHODS, include_in_schema=False)
     return app
 
 
+_PARTS = (
+    collector,
+    runs,
+    series,
+    alerts,
+    incidents,
+    rules,
+    replay,
+    backtests,
+    commands,
+    channels,
+    health,
+    login,
+)
 _METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from rlvitals_monitor.alerts.replay import Episode, Step, episodes, replay
 from rlvitals_monitor.alerts.scenario import run_files
 from rlvitals_monitor.alerts.settings import RuleSettings
 from rlvitals_monitor.errors import ServiceError
+from rlvitals_monitor.importers.past_run import read_past_run
 from rlvitals_monitor.rules.document import RuleFileError
 from rlvitals_monitor.rules.loader import check, load_rules
 from rlvitals_monitor.rules.rule import Rule
@@ -18,27 +20,61 @@ from rlvitals_monitor.settings import Settings
 from rlvitals_monitor.store.engine import Store
 from rlvitals_monitor.store.runs import find_attempt
 from rlvitals_monitor.store.series import read_config, read_steps
+from rlvitals_monitor.trials import Difference, Record, Trial, compare, keep_record
 
 STEPS_A_READ = 1_000
 
 
 def backtest(store: Store, run: str, rules: Sequence[Rule], attempt: str | None = None) -> list[Episode]:
     """What these rules would have said about a stored run. Raises `NotFound`; writes nothing."""
+    return list(try_stored(store, Chosen(name=run, attempt=attempt), rules).episodes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    """A past run to try rules on: a stored one's id, or a log's path; ``since`` is its first bad step."""
+
+    name: str
+    attempt: str | None = None
+    bad: bool = False
+    since: int | None = None
+
+
+def try_stored(store: Store, chosen: Chosen, rules: Sequence[Rule]) -> Trial:
+    """A stored run under these rules. Raises `NotFound`; writes nothing."""
     with store.read() as connection:
-        number, _ = find_attempt(connection, run, attempt)
-        config = read_config(connection, run)
+        number, _ = find_attempt(connection, chosen.name, chosen.attempt)
+        config = read_config(connection, chosen.name)
+    return _tried(chosen, rules, _stored_steps(store, number), config)
 
-    def steps() -> Iterator[Step]:
-        last: int | None = None
-        while True:
-            with store.read() as connection:
-                rows = read_steps(connection, number, last, STEPS_A_READ)
-            yield from ((row.step, row.time, row.values) for row in rows)
-            if len(rows) < STEPS_A_READ:
-                return
-            last = rows[-1].step
 
-    return episodes(replay(rules, steps(), config))
+def try_log(path: Path, chosen: Chosen, rules: Sequence[Rule]) -> Trial:
+    """A log under these rules, as if its run were stored. Raises as `read_past_run` does."""
+    past = read_past_run(path)
+    return _tried(chosen, rules, past.steps, {})
+
+
+def _stored_steps(store: Store, number: int) -> Iterator[Step]:
+    last: int | None = None
+    while True:
+        with store.read() as connection:
+            rows = read_steps(connection, number, last, STEPS_A_READ)
+        yield from ((row.step, row.time, row.values) for row in rows)
+        if len(rows) < STEPS_A_READ:
+            return
+        last = rows[-1].step
+
+
+def _tried(chosen: Chosen, rules: Sequence[Rule], steps: Iterator[Step], config: Mapping[str, object]) -> Trial:
+    seen: list[int] = [0, 0]
+
+    def counted() -> Iterator[Step]:
+        for step in steps:
+            seen[0], seen[1] = seen[0] + 1, seen[1] if seen[0] else step[0]
+            yield step
+
+    found = tuple(episodes(replay(rules, counted(), config)))
+    return Trial(run=chosen.name, steps=seen[0], episodes=found, bad=chosen.bad, since=chosen.since, first=seen[1])
 
 
 def main(argv: Sequence[str]) -> int:
@@ -63,10 +99,18 @@ def _parser() -> argparse.ArgumentParser:
     testing.add_argument("files", nargs="+", type=Path)
     testing.add_argument("--rules", action="append", type=Path, default=[], help="own rule files; repeatable")
     testing.set_defaults(run=_test)
-    looking = actions.add_parser("backtest", help="what the rules would have said about a stored run")
-    looking.add_argument("name", metavar="run")
-    looking.add_argument("--attempt", default=None)
+    looking = actions.add_parser(
+        "backtest", help="what the rules would have said about past runs, and how precisely"
+    )
+    looking.add_argument("names", metavar="run", nargs="+", help="a stored run's id, or a log file")
+    looking.add_argument("--attempt", default=None, help="of a single stored run; by default the newest")
+    looking.add_argument(
+        "--bad", action="append", default=[], metavar="RUN[@STEP]", help="which of them went bad, and from where"
+    )
     looking.add_argument("--rules", action="append", type=Path, default=[], help="own rule files; repeatable")
+    looking.add_argument(
+        "--against", action="append", type=Path, default=[], help="rule files to compare with; repeatable"
+    )
     looking.set_defaults(run=_backtest)
     listing = actions.add_parser("list", help="the rules in force")
     listing.set_defaults(run=_list)
@@ -93,15 +137,76 @@ def _test(told: argparse.Namespace) -> int:
 
 def _backtest(told: argparse.Namespace) -> int:
     rules = load_rules(told.rules) if told.rules else RuleSettings().load()
+    others = load_rules(told.against) if told.against else None
+    chosen = _chosen(told)
     store = Store(Settings().store_url)
     try:
-        found = backtest(store, told.name, rules, told.attempt)
+        trials = [_try(store, one, rules) for one in chosen]
+        against = [_try(store, one, others) for one in chosen] if others is not None else None
     finally:
         store.close()
-    for episode in found:
-        sys.stdout.write(f"{_line(episode)}\n")
-    sys.stdout.write(f"{len(found)} alerts would have fired\n")
+    for trial in trials:
+        if len(trials) > 1:
+            sys.stdout.write(f"{trial.run}: {trial.steps} steps{', went bad' if trial.bad else ''}\n")
+        for episode in trial.episodes:
+            sys.stdout.write(f"{_line(episode)}\n")
+    sys.stdout.write(f"{sum(len(trial.episodes) for trial in trials)} alerts would have fired\n")
+    if len(trials) > 1 or told.bad:
+        sys.stdout.write(_record(keep_record(trials)))
+    if against is not None:
+        sys.stdout.write(_differences(compare(trials, against)))
     return 0
+
+
+def _chosen(told: argparse.Namespace) -> list[Chosen]:
+    """Raises ValueError where a run is called bad that is not among those chosen."""
+    bad: dict[str, int | None] = {}
+    for text in told.bad:
+        name, at, step = text.rpartition("@")
+        known = name if at and step.isdecimal() else text
+        bad[known] = int(step) if known is name else None
+    unknown = sorted(set(bad) - set(told.names))
+    if unknown:
+        raise ValueError(f"--bad: expected one of {', '.join(told.names)}, got {', '.join(unknown)}")
+    return [Chosen(name=n, attempt=told.attempt, bad=n in bad, since=bad.get(n)) for n in told.names]
+
+
+def _try(store: Store, chosen: Chosen, rules: Sequence[Rule]) -> Trial:
+    path = Path(chosen.name)
+    return try_log(path, chosen, rules) if path.is_file() else try_stored(store, chosen, rules)
+
+
+def _record(record: Record) -> str:
+    lines = [f"\n{'rule':32}{'fired':>7}{'right':>7}{'precision':>11}"]
+    lines += [
+        f"{f'{rule.alert}/{rule.severity.value}':32}{rule.fired:>7}{rule.right:>7}{rule.precision:>11.0%}"
+        for rule in record.rules
+    ]
+    named = record.bad_runs - len(record.quiet)
+    lines.append(f"bad runs named: {named} of {record.bad_runs}{_quiet(record.quiet)}")
+    lines.append(
+        f"false alarms: {record.false} on {record.healthy_steps:,} healthy steps, "
+        f"{record.false_per_thousand:.2f} per 1,000"
+    )
+    return "\n".join(lines) + "\n"
+
+
+def _quiet(runs: Sequence[str]) -> str:
+    return f" (quiet on {', '.join(runs)})" if runs else ""
+
+
+def _differences(found: Sequence[Difference]) -> str:
+    lines = [f"\n{len(found)} differences to the other rules:"]
+    for one in found:
+        lines.append(
+            f"  {one.run}: {one.severity.value} {one.alert}: {_at(one.ours)} here, {_at(one.theirs)} there"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def _at(steps: Sequence[int], most: int = 5) -> str:
+    shown = ", ".join(map(str, steps[:most])) + (f" and {len(steps) - most} more" if len(steps) > most else "")
+    return f"step {shown}" if steps else "quiet"
 
 
 def _list(told: argparse.Namespace) -> int:

@@ -70,7 +70,7 @@ async def use_upload(request: Request, limit: int, work: Callable[[Upload], Any]
     """What ``work`` makes of the body, off the event loop; the file is gone afterwards. Raises `TooLarge`."""
     with TemporaryDirectory(prefix="rlvitals-") as folder:
         upload = await _store(request, Path(folder) / "log", limit)
-        return await anyio.to_thread.run_sync(work, upload, limiter=_limiter(request.app.state))
+        return await anyio.to_thread.run_sync(work, upload, limiter=limiter(request.app.state))
 
 
 async def _store(request: Request, path: Path, limit: int) -> Upload:
@@ -123,8 +123,9 @@ def reading(upload: Upload, how: Reading) -> Iterator[PastRun]:
         raise BadRequest(f"the log cannot be read: {said or type(error).__name__}", field="body") from None
 
 
-def _limiter(state: Any) -> CapacityLimiter:
+def limiter(state: Any) -> CapacityLimiter:
+    """Of all that judges whole runs at somebody's request."""
     if not hasattr(state, "log_limiter"):
         state.log_limiter = CapacityLimiter(AT_ONCE)
-    limiter: CapacityLimiter = state.log_limiter
-    return limiter
+    shared: CapacityLimiter = state.log_limiter
+    return shared
