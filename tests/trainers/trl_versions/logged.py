@@ -142,9 +142,7 @@ def steered(trainer: Trainer) -> dict[str, Any]:
         "values": [dict(step.values) for step in steps],
         "missing": dict(steps[-1].missing),
         "logged": [dict(entry) for entry in trainer.state.log_history],
-        "outcomes": {
-            o.command_id: [o.state.value, o.before, o.after, o.reason] for o in found if isinstance(o, Outcome)
-        },
+        "outcomes": {o.command_id: [o.state.value, o.before, o.after, o.reason] for o in outcomes},
         "beats": beats,
         "can": dict(reporters[0].run.capabilities),
         "config": {name: reporters[0].run.config.get(name) for name in ("kl_estimator", "kl_in", "kl_coef")},
