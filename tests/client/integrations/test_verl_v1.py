@@ -220,6 +220,18 @@ def test_new_over_old_is_not_taken_for_one_where_no_worker_has_seen_it(make: Mak
     assert told.missing["ratio.max"]
 
 
+def test_an_end_of_turn_that_nobody_chose_and_the_loss_trains_on_is_named(make: Make) -> None:
+    trainer = make()
+    old = [row.tolist() for row in columns()["old_log_probs"].unbind()]
+    sampled = [[x - 0.05 for x in row] for row in old]
+    # the agent loop appends it: the sampler has no log-prob for it, the policy finds it unlikely
+    old[0][2], sampled[0][2] = -9.0, 0.0
+    trainer.columns_of = lambda step: columns(old_log_probs=jagged(old), rollout_log_probs=jagged(sampled))
+    told = steps(train(trainer))[-1]
+    assert told.values["policy.forced_loss_tokens"] == 1
+    assert told.extremes["policy.forced_loss_tokens"].token_id == 1
+
+
 def test_tools_tokens_count_against_the_limit_and_are_not_the_policys(make: Make) -> None:
     trainer = make()
     masks = [[1] * len(row) for row in verl_shaped.completions()] + [[0]]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from rlvitals.guard import Guard, attempt
+from rlvitals.integrations.verl import agent_r1
 
 LOGPROBS = {"old": "old_log_probs", "ref": "ref_log_prob", "rollout": "rollout_log_probs"}
 WRITTEN = "written_mask"
@@ -86,7 +87,7 @@ def read_batch(columns: Mapping[str, Any]) -> Batch:
                 found = fitted(_dense(value, 0.0)[0].detach(), width)[keep]
         return found
 
-    return Batch(
+    batch = Batch(
         ids=ids[keep],
         lengths=lengths[keep],
         mask=mask[keep],
@@ -98,6 +99,15 @@ def read_batch(columns: Mapping[str, Any]) -> Batch:
         groups=_groups(columns.get("uid"), keep),
         prompts=_prompts(columns, keep),
     )
+    return batch if WRITTEN in columns else replace(batch, written=_by_the_sampler(batch))
+
+
+def _by_the_sampler(batch: Batch) -> Tensor | None:
+    """(B, T) the tokens that the sampler says it chose, where it says that; see `agent_r1.written`."""
+    found: Tensor | None = None
+    with Guard("which tokens the policy wrote"):
+        found = agent_r1.written({LOGPROBS["rollout"]: batch.rollout, LOGPROBS["old"]: batch.old}, batch.mask)
+    return found
 
 
 def fitted(values: Tensor, width: int) -> Tensor:
