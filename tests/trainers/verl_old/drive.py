@@ -24,7 +24,7 @@ def main(settings: dict[str, Any]) -> None:
         load_plugin()
     import verl
 
-    full = tuple(int(part) for part in verl.__version__.split(".")[:3] if part.isdecimal())
+    full = release()
     tokenizer = toy.make_tokenizer()
     config = make_config(settings, full[:2])
     trainer = make_trainer(config, tokenizer, full)
@@ -44,10 +44,17 @@ def main(settings: dict[str, Any]) -> None:
         "kl": [coefficient_of(worker) for worker in trainer.actor_rollout_wg.workers],
         "rates": [worker.actor_optimizer.param_groups[0]["lr"] for worker in trainer.actor_rollout_wg.workers],
         "saved": trainer.actor_rollout_wg.saved,
+        "cut": trainer.actor_rollout_wg.cut,
         "logged": seen,
         "save_freq": config.trainer.save_freq,
     }
     print(json.dumps(told), flush=True)
+
+
+def release() -> tuple[int, ...]:
+    import verl
+
+    return tuple(int(part) for part in verl.__version__.split(".")[:3] if part.isdecimal())
 
 
 def load_plugin() -> None:
@@ -82,9 +89,9 @@ def watch_vitals(trainer: Any, settings: dict[str, Any]) -> Any:
         return steer(session, owner)
 
     v0.legacy_control.steer = steered
-    if settings.get("fails"):
-        owner, _, name = settings["fails"].rpartition(".")
-        setattr({"v0": v0, "sessions": sessions.Session}[owner], name, _fail)
+    for place in settings.get("fails", ()):
+        owner, _, name = place.rpartition(".")
+        setattr({"v0": v0, "session": sessions.Session}[owner], name, _fail)
 
     def journal() -> dict[str, Any]:
         if not found:
@@ -115,13 +122,20 @@ def coefficient_of(worker: Any) -> float:
     return float(config.kl_loss_coef)
 
 
-def make_config(settings: dict[str, Any], release: tuple[int, ...]) -> Any:
+def make_config(settings: dict[str, Any], version: tuple[int, ...]) -> Any:
     """verl's own defaults with the toy's sizes."""
     import verl
     from hydra import compose, initialize_config_dir
 
     folder = Path(verl.__file__).parent / "trainer" / "config"
-    told = {
+    told = overrides(settings, version)
+    with initialize_config_dir(str(folder), version_base=None):
+        return compose("ppo_trainer", overrides=[f"{key}={_spelt(value)}" for key, value in told.items()])
+
+
+def overrides(settings: dict[str, Any], version: tuple[int, ...]) -> dict[str, Any]:
+    """Settings of the toy by verl's own names."""
+    return {
         "algorithm.adv_estimator": "grpo",
         "algorithm.use_kl_in_reward": False,
         "actor_rollout_ref.actor.use_kl_loss": True,
@@ -149,18 +163,16 @@ def make_config(settings: dict[str, Any], release: tuple[int, ...]) -> Any:
         "trainer.resume_mode": "disable",
         "trainer.balance_batch": False,
         "trainer.default_local_dir": settings["folder"],
-        **({"data.dataloader_num_workers": 0} if release >= (0, 5) else {}),
+        **({"data.dataloader_num_workers": 0} if version >= (0, 5) else {}),
         **settings.get("overrides", {}),
     }
-    with initialize_config_dir(str(folder), version_base=None):
-        return compose("ppo_trainer", overrides=[f"{key}={_spelt(value)}" for key, value in told.items()])
 
 
 def _spelt(value: object) -> str:
     return "null" if value is None else str(value)
 
 
-def make_trainer(config: Any, tokenizer: Any, release: tuple[int, ...]) -> Any:
+def make_trainer(config: Any, tokenizer: Any, version: tuple[int, ...]) -> Any:
     """The real trainer with everything that it has of its own, and stand-ins where it would need GPUs."""
     from verl.trainer.ppo.ray_trainer import RayPPOTrainer, Role
 
@@ -173,7 +185,7 @@ def make_trainer(config: Any, tokenizer: Any, release: tuple[int, ...]) -> Any:
 
     reward = (
         {}
-        if release >= (0, 7, 1)
+        if version >= (0, 7, 1)
         else {"reward_fn": rewards_of(tokenizer), "val_reward_fn": rewards_of(tokenizer)}
     )
     trainer = Steps(
@@ -181,44 +193,44 @@ def make_trainer(config: Any, tokenizer: Any, release: tuple[int, ...]) -> Any:
         tokenizer=tokenizer,
         role_worker_mapping={Role.ActorRollout: object, Role.RefPolicy: object},
         resource_pool_manager=SimpleNamespace(get_n_gpus=lambda: 1),
-        train_dataset=toy.Prompts(tokenizer, 64, messages_only=release >= (0, 7)),
-        val_dataset=toy.Prompts(tokenizer, 4, messages_only=release >= (0, 7)),
+        train_dataset=toy.Prompts(tokenizer, 64, messages_only=version >= (0, 7)),
+        val_dataset=toy.Prompts(tokenizer, 4, messages_only=version >= (0, 7)),
         collate_fn=toy.collate,
         **reward,
     )
-    engine = release >= (0, 8)
+    engine = version >= (0, 8)
 
     class ThisGroup(Group):
-        repeats = release < (0, 5)
+        repeats = version < (0, 5)
 
         def scores(self, scores: Any) -> dict[str, Any]:
-            return {"rm_scores": scores} if release >= (0, 7, 1) else {}
+            return {"rm_scores": scores} if version >= (0, 7, 1) else {}
 
         def more(self, answers: Any, chosen: Any) -> dict[str, Any]:
-            return {"response_mask": chosen} if release >= (0, 7) else {}
+            return {"response_mask": chosen} if version >= (0, 7) else {}
 
         def generate_sequences(self, prompts: Any) -> Any:
             if not prompts.meta_info.get("validate"):
                 trainer.ran += 1
             return super().generate_sequences(prompts)
 
-    group = ThisGroup(tokenizer, config.actor_rollout_ref, lambda: actor_config(config, release), engine=engine)
+    group = ThisGroup(tokenizer, config.actor_rollout_ref, lambda: actor_config(config, version), engine=engine)
     if engine:
         group.set_loss_fn(engine_loss(config))
     trainer.actor_rollout_wg = trainer.ref_policy_wg = trainer.async_rollout_manager = group
-    trainer.async_rollout_mode = release >= (0, 7, 1)
+    trainer.async_rollout_mode = version >= (0, 7, 1)
     nothing = SimpleNamespace(update_weights=lambda *_: None, sleep_replicas=lambda: None)
-    if release >= (0, 7, 1):
+    if version >= (0, 7, 1):
         trainer.checkpoint_manager = nothing
     return trainer
 
 
-def actor_config(config: Any, release: tuple[int, ...]) -> Any:
+def actor_config(config: Any, version: tuple[int, ...]) -> Any:
     """A rank's own copy, of the kind that this release's worker has."""
     import copy
 
     mine = copy.deepcopy(config.actor_rollout_ref.actor)
-    if release < (0, 6):
+    if version < (0, 6):
         return mine
     from verl.utils.config import omega_conf_to_dataclass
 

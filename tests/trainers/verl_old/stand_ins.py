@@ -41,6 +41,7 @@ class Group:
         self.reference = copy.deepcopy(self.workers[0].policy)
         self._draw = torch.Generator().manual_seed(11)
         self.saved: list[int] = []
+        self.cut: list[float] = []
         self.group = int(config.rollout.n)
 
     # -- generation --------------------------------------------------------------------------------
@@ -58,6 +59,8 @@ class Group:
             ids, mask = (part.repeat_interleave(self.group, 0) for part in (ids, mask))
             size *= self.group
         answers, chosen, logp = self.workers[0].policy.sample(ids[:, -1], self._draw)
+        if not prompts.meta_info.get("validate"):
+            self.cut.append(float(((answers == self.reference.end).sum(1) == 0).float().mean()))
         whole = torch.cat([mask, chosen], 1)
         scores = torch.zeros(answers.shape)
         scores[torch.arange(size), chosen.sum(1) - 1] = toy.score(answers, chosen, self._tokenizer)
