@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from rlvitals.integrations.samples import Sample
+from rlvitals.integrations.samples import Sample, Shelf
 from rlvitals.probes.reduction import Pending, Reduction, on_host
 from rlvitals.probes.tally import Tally
 
@@ -38,9 +38,14 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finished:
-    """A step on its way out: its scalars, and a tally that may still lack what is on the device."""
+    """A step on its way out: its scalars, and a tally that may still lack what is on the device.
+
+    ``shelf`` has the completions that it was trained on, of which those numbered in ``kept`` were told.
+    """
 
     step: int
     values: Mapping[str, float]
     tally: Tally
     pending: Pending | None
+    shelf: Shelf | None = None
+    kept: frozenset[int] = frozenset()

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 
 from rlvitals.contract.metrics import BY_NAME
+from rlvitals.contract.report import Extreme
 from rlvitals.guard import Guard
 from rlvitals.integrations.pieces import GRADIENT, LOSS
 from rlvitals.integrations.ranks import Ranks
-from rlvitals.integrations.samples import GENERATED, Sample
+from rlvitals.integrations.samples import GENERATED, RATIOS, Sample
 from rlvitals.integrations.steps import Finished
 from rlvitals.probes.ledger import LEDGER
 from rlvitals.probes.measured import Measured
@@ -21,6 +23,8 @@ from rlvitals.reporter import Reporter, Resolved
 
 REUSED = "no generation in this step: it trains on the previous one's completions"
 NO_NORM = "the trainer computed no gradient norm in this step"
+OWED_MAX = 4
+"""Steps whose worst completion waits to be told; each holds its batch's ids."""
 AVERAGED = ("kl.grad_norm",)
 """What grows with the loss: of the ranks' losses the mean is trained on, so each weighs its share only."""
 
@@ -42,9 +46,11 @@ class Teller:
     tells: frozenset[str] | None = None
     table: TokenTable | None = None
     _waiting: Finished | None = None
+    _owed: deque[tuple[Finished, int]] = field(default_factory=lambda: deque(maxlen=OWED_MAX))
 
     def tell(self, finished: Finished) -> None:
         """Collective over ranks. On a GPU with several ranks a step is told one step later, when it is copied."""
+        self._pay()
         with Guard("taking what guards did"):
             finished = replace(finished, tally=finished.tally + LEDGER.take())
         if self.ranks.alone:
@@ -60,6 +66,7 @@ class Teller:
         waiting, self._waiting = self._waiting, None
         if waiting is not None:
             self._tell_together(waiting)
+        self._pay()
 
     def tell_sample(self, step: int, sample: Sample) -> None:
         self.reporter.text(
@@ -83,6 +90,7 @@ class Teller:
 
     def _resolved(self, finished: Finished, pending: Pending) -> Resolved:
         found = self._measured(finished, finished.tally + pending.tally())
+        self._owe(finished, found.extremes)
         return found.values, found.missing, found.extremes
 
     def _tell_together(self, finished: Finished) -> None:
@@ -97,8 +105,27 @@ class Teller:
                 return
             found = self._measured(finished, tally)
             self.reporter.report(finished.step, found.values, missing=found.missing, extremes=found.extremes)
+            self._owe(finished, found.extremes)
             for metric, (edges, counts) in found.histograms.items():
                 self.reporter.histogram(finished.step, metric, edges, counts)
+
+    def _owe(self, finished: Finished, extremes: Mapping[str, Extreme]) -> None:
+        """Notes the completion with the largest ratio, from whichever thread."""
+        if finished.shelf is None:
+            return
+        named = (extremes[name].sample for name in RATIOS if name in extremes)
+        worst = next((number for number in named if number is not None), None)
+        if worst is not None and worst not in finished.kept:
+            self._owed.append((finished, worst))
+
+    def _pay(self) -> None:
+        """Tells what was noted, in the training's own thread: a tokenizer must not be used from two at once."""
+        with Guard("telling the completion with the largest ratio"):
+            while self._owed:
+                finished, worst = self._owed.popleft()
+                sample = finished.shelf(worst, "worst_ratio") if finished.shelf is not None else None
+                if sample is not None:
+                    self.tell_sample(finished.step, sample)
 
     def _measured(self, finished: Finished, tally: Tally) -> Measured:
         """The registry's values of a merged tally, beside the scalars and the reasons for what is missing."""

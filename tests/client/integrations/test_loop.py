@@ -459,3 +459,31 @@ def test_an_evaluation_is_told_beside_the_steps_under_names_that_say_so() -> Non
     assert set(told) == {"eval/reward", "val/acc", "eval/worst", "eval/best"}
     assert (told["eval/reward"], told["val/acc"], told["eval/best"]) == (0.25, 0.5, math.inf)
     assert math.isnan(told["eval/worst"])
+
+
+def test_the_completion_with_the_largest_ratio_is_kept_when_its_step_is_over() -> None:
+    ids = torch.arange(64 * 4).reshape(64, 4) % 50
+    logp = torch.zeros(64, 4)
+    logp[37, 2] = 3.0
+    with one_step(group_size=8) as vitals:
+        vitals.rollout(ids, torch.full((64,), 4), rewards=torch.arange(64.0))
+        vitals.loss(logp=logp, old=torch.zeros(64, 4), advantages=torch.ones(64), ids=ids)
+        vitals.step(1)
+        logp[37, 2], logp[11, 0] = 0.0, 9.0
+        vitals.loss(logp=logp, old=torch.zeros(64, 4), advantages=torch.ones(64), ids=ids)
+        vitals.step(2)
+    texts = [record for record in tiny.records(vitals.reporter) if isinstance(record, Text)]
+    worst = [text for text in texts if text.why == "worst_ratio"]
+    assert [(text.step, text.sample) for text in worst] == [(1, 37), (2, 11)]
+    assert worst[0].token_ids == tuple(ids[37].tolist())
+    assert worst[0].reward == 37.0
+
+
+def test_no_completion_is_kept_for_its_ratio_where_texts_are_not_wanted() -> None:
+    ids, logp = torch.zeros(8, 4, dtype=torch.long), torch.zeros(8, 4)
+    logp[3, 1] = math.nan
+    with one_step(group_size=8, texts=False) as vitals:
+        vitals.rollout(ids, torch.full((8,), 4))
+        vitals.loss(logp=logp, old=torch.zeros(8, 4), ids=ids)
+        vitals.step(1)
+    assert not [record for record in tiny.records(vitals.reporter) if isinstance(record, Text)]

@@ -13,7 +13,7 @@ from rlvitals.contract.metrics import METRICS, Family
 from rlvitals.guard import Guard, attempt
 from rlvitals.integrations.loop.facts import GROUPED, NO_GROUPING, Facts
 from rlvitals.integrations.loop.measure import tensor
-from rlvitals.integrations.samples import LONGEST, RESERVOIR, WORST_UTF8, Sample
+from rlvitals.integrations.samples import LONGEST, RESERVOIR, WORST_UTF8, Sample, Shelf
 from rlvitals.integrations.texts import TextReader, read_content, shown_text
 from rlvitals.probes.advantages import measure_advantages
 from rlvitals.probes.arguments import ShapeError
@@ -202,7 +202,8 @@ class RolloutReader:
         texts: Sequence[str] | None,
     ) -> list[Sample]:
         """The worst, the longest and a few others."""
-        if not self.keep:
+        shelf = self.shelf(told, rows, totals, finish_reasons, prompts, texts)
+        if shelf is None:
             return []
         picked: dict[int, str] = {}
         for row in rows.worst(WORST_UTF8) if rows else ():
@@ -211,9 +212,26 @@ class RolloutReader:
             picked.setdefault(row, "worst_length")
         for row in self.dice.sample(range(told.size), min(RESERVOIR, told.size)):
             picked.setdefault(row, "reservoir")
-        return [
-            Sample(
-                sample=row + told.first_sample,
+        found = (shelf(row + told.first_sample, why) for row, why in picked.items())
+        return [sample for sample in found if sample is not None]
+
+    def shelf(
+        self,
+        told: Rollout,
+        rows: TextRows | None,
+        totals: Floats | None,
+        finish_reasons: Sequence[Any] | None,
+        prompts: Sequence[Any] | None,
+        texts: Sequence[str] | None,
+    ) -> Shelf | None:
+        """Any completion of the rollout; None where none may leave the process."""
+
+        def take(number: int, why: str) -> Sample | None:
+            row = number - told.first_sample
+            if not 0 <= row < told.size:
+                return None
+            return Sample(
+                sample=number,
                 completion=texts[row] if texts is not None else self._decoded(told, row),
                 prompt=shown_text(prompts[row]) if prompts is not None else "",
                 token_ids=tuple(told.ids[row, : told.lengths[row]].tolist()),
@@ -222,8 +240,8 @@ class RolloutReader:
                 invalid_utf8=int(rows.utf8.errors[row]) if rows else None,
                 why=why,
             )
-            for row, why in picked.items()
-        ]
+
+        return take if self.keep else None
 
     def _decoded(self, told: Rollout, row: int) -> str:
         decode = getattr(self.facts.tokenizer, "decode", None)

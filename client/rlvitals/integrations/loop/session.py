@@ -19,6 +19,7 @@ from rlvitals.integrations.loop.weights import WeightWatch
 from rlvitals.integrations.numbering import numbered
 from rlvitals.integrations.pieces import of_gradient
 from rlvitals.integrations.ranks import Ranks
+from rlvitals.integrations.samples import Shelf, of_several
 from rlvitals.integrations.steps import Finished, Step
 from rlvitals.integrations.telling import Teller
 from rlvitals.probes.groups import ADVANTAGE_IN_EQUAL
@@ -56,6 +57,7 @@ class Session:
         self._weights.install(first=ranks.rank == 0)
         self._device: torch.device | None = None
         self._number, self._first = 0, 0
+        self._shelves: list[Shelf] = []
         self._begin()
 
     def _begin(self) -> None:
@@ -75,6 +77,8 @@ class Session:
         prompts: Sequence[Any] | None,
         texts: Sequence[str] | None,
     ) -> None:
+        if not self._rows:  # else steps without a rollout train on the one before
+            self._shelves = []
         told = Rollout.of(ids, chosen, self.facts.stop_ids, 0)
         told = self._placed(told)
         if group_ids is not None:
@@ -96,6 +100,8 @@ class Session:
                 self._step.generated = True
         with Guard("keeping completions"):
             self._step.samples += self._reader.samples(told, rows, totals, finish_reasons, prompts, texts)
+            shelf = self._reader.shelf(told, rows, totals, finish_reasons, prompts, texts)
+            self._shelves += [shelf] if shelf is not None else []
 
     def loss(self, loss: Any, given: Mapping[str, Any], num_items_in_batch: Any) -> None:
         batch = MicroBatch.of(
@@ -174,7 +180,7 @@ class Session:
         self.reporter.spent(seconds)
 
     def _finish(self, step: int, told: Mapping[str, Any]) -> Finished:
-        done, lengths = self._step, self._lengths
+        done, lengths, shelf = self._step, self._lengths, of_several(self._shelves)
         self._begin()
         if lengths.counts:
             done.tally += self._history.add(lengths)
@@ -184,7 +190,9 @@ class Session:
         for sample in done.samples:
             self._teller.tell_sample(step, sample)
         pending = Pending(done.on_device) if done.on_device else None
-        return Finished(step=step, values=self._scalars(done, told), tally=done.tally, pending=pending)
+        kept = frozenset(sample.sample for sample in done.samples)
+        values = self._scalars(done, told)
+        return Finished(step=step, values=values, tally=done.tally, pending=pending, shelf=shelf, kept=kept)
 
     def _scalars(self, done: Step, told: Mapping[str, Any]) -> dict[str, Any]:
         values: dict[str, Any] = {"progress.step_time": time.perf_counter() - done.began_s}
