@@ -7,7 +7,7 @@ import ast
 import pytest
 
 from rlvitals.integrations.openrlhf.arguments import _NAMES
-from rlvitals.integrations.openrlhf.places import FIT_ASYNC, PLACES, Place
+from rlvitals.integrations.openrlhf.places import EVALUATION, FIT_ASYNC, PLACES, Place
 from rlvitals.integrations.openrlhf.support import CHECKED, VERSIONS
 from tests.trainers.openrlhf.source import Source
 
@@ -24,6 +24,9 @@ def source(request: pytest.FixtureRequest) -> Source:
 @pytest.mark.parametrize("place", PLACES, ids=lambda place: place.name)
 def test_each_place_is_there_with_the_arguments_that_we_read(source: Source, place: Place) -> None:
     found = source.arguments(place.module, place.owner, place.attribute)
+    if place is EVALUATION and {"openrlhf-0.9.1", "openrlhf-0.9.4"} & set(source.root.parts):
+        assert found is None
+        return
     assert found is not None
     assert found[: len(place.arguments)] == list(place.arguments)
 

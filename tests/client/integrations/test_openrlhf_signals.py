@@ -219,8 +219,27 @@ def test_training_is_the_same_bit_for_bit_and_its_errors_are_its_own() -> None:
 
 def test_the_hooks_are_told_with_what_they_have_seen() -> None:
     events = [r for r in watched(Trainer()) if isinstance(r, Event) and r.kind is EventKind.HOOK]
-    rows = {row["hook"]: row["state"] for row in events[-1].payload["hooks"]}  # type: ignore[attr-defined]
+    told: Any = events[-1].payload["hooks"]
+    rows = {row["hook"]: row["state"] for row in told if not row["optional"]}
     assert rows == dict.fromkeys(("controller", "step boundary", "experiences", "actor ranks"), "seen")
+
+
+def test_an_evaluation_is_told_by_its_own_and_no_training_step() -> None:
+    trainer = Trainer(steps=3)
+    trainer.evaluated_after = 2
+    found = steps(trainer)
+    told = [step for step in found if "eval_sums_pass1" in step.values]
+    assert [(step.step, step.values["eval_sums_pass1"]) for step in told] == [(2, 0.25)]
+    assert [step.step for step in found if "reward.mean" in step.values] == [1, 2, 3]
+
+
+def test_the_trainers_own_checkpoints_are_told() -> None:
+    events = watched(Trainer(steps=4, ckpt__save_steps=2))
+    found = [r for r in events if isinstance(r, Event) and r.kind is EventKind.CHECKPOINT]
+    assert [(event.step, event.payload["folder"]) for event in found] == [
+        (2, "ckpt/_actor/global_step2"),
+        (4, "ckpt/_actor/global_step4"),
+    ]
 
 
 def test_flat_and_dotted_arguments_say_the_same() -> None:

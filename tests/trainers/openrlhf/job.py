@@ -14,6 +14,7 @@ from typing import Any
 
 from rlvitals.contract.report import Event, EventKind, StepReport
 from rlvitals.follow import Follower
+from tests.trainers.openrlhf.source import Source
 
 HERE = Path(__file__).parent
 HOUSE = HERE.parents[2]
@@ -70,6 +71,18 @@ def environment_for(python: Path) -> dict[str, str]:
     }
 
 
+# the same job by the names that arguments had until 0.10.1
+FLAT = (
+    *("--ref_num_gpus_per_node", "1", "--actor_num_gpus_per_node", "2", "--vllm_num_engines", "1"),
+    *("--vllm_sync_backend", "gloo", "--attn_implementation", "eager", "--param_dtype", "bf16"),
+    *("--advantage_estimator", "group_norm", "--use_kl_loss", "--kl_estimator", "k3", "--init_kl_coef", "0.01"),
+    *("--input_key", "input", "--label_key", "label", "--max_len", "64", "--max_new_tokens", "8"),
+    *("--rollout_batch_size", "2", "--n_samples_per_prompt", "4", "--micro_rollout_batch_size", "4"),
+    *("--train_batch_size", "8", "--micro_train_batch_size", "4", "--entropy_loss_coef", "0"),
+    *("--actor_learning_rate", "1e-3", "--lr_scheduler", "constant", "--lr_warmup_ratio", "0"),
+)
+
+
 @dataclass(slots=True, kw_only=True)
 class Job:
     """``folder`` holds all that the job reads and writes, its journal (``spool``) included."""
@@ -81,6 +94,7 @@ class Job:
     run: str
     algorithm: str = GRPO
     told: Mapping[str, str] = field(default_factory=dict)
+    release: str = ""
 
     @property
     def log(self) -> Path:
@@ -109,9 +123,23 @@ class Job:
             "RLVITALS_DIR": str(self.folder / "spool"),
             **self.told,
         }
+        command = ["bash", str(EXAMPLE), *ON_A_CPU, *arguments]
+        if self.release:
+            env |= self._older(env)
+            files = {"pretrain": self.policy, "prompt_data": prompts, "remote_rm_url": HERE / "reward.py"}
+            files |= {"ckpt_path": self.folder / "checkpoints", "save_path": self.folder / "model"}
+            named = [word for name, path in files.items() for word in (f"--{name}", str(path))]
+            launch = [str(self.python), "-m", "rlvitals.integrations.openrlhf.launch"]
+            command = [*launch, "-m", "openrlhf.cli.train_ppo_ray", *named, *FLAT, *arguments]
         with self.log.open("wb") as log:
-            command = ["nice", "bash", str(EXAMPLE), *ON_A_CPU, *arguments]
-            return subprocess.Popen(command, env=env, stdout=log, stderr=subprocess.STDOUT, cwd=self.folder)
+            nice = ["nice", *command]
+            return subprocess.Popen(nice, env=env, stdout=log, stderr=subprocess.STDOUT, cwd=self.folder)
+
+    def _older(self, env: Mapping[str, str]) -> dict[str, str]:
+        """Another release's source before the installed one, here and in Ray's workers."""
+        paths = ":".join((*map(str, Source.of(self.release).paths), env["PYTHONPATH"]))
+        runtime = {"runtime_env": {"env_vars": {"PYTHONPATH": paths}}}
+        return {"PYTHONPATH": paths, "RAY_JOB_CONFIG_JSON_ENV_VAR": json.dumps(runtime)}
 
     def finish(self, *arguments: str) -> None:
         """Runs the job to its end, which must be a good one."""

@@ -34,6 +34,11 @@ class Source:
             zipfile.ZipFile(wheel).extractall(folder)
         return cls(next(path.parent for path in folder.rglob("openrlhf/__init__.py")).parent)
 
+    @property
+    def paths(self) -> tuple[Path, Path]:
+        """What makes this release the one that is imported, and its metadata the one that is found."""
+        return self.root, next(path for path in self.root.parents if any(path.glob("openrlhf-*.dist-info")))
+
     def arguments(self, module: str, owner: str, name: str) -> list[str] | None:
         """The argument names of a method (of the class or its bases in the module) or function; None for none."""
         tree = self.tree(module)

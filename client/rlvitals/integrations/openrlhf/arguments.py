@@ -14,19 +14,19 @@ SECRETS = ("logger.wandb.key", "use_wandb")
 """Arguments that hold an API key under a name that does not say so."""
 CLAMPED_BEFORE_EXP = (0, 11, 2)
 """The first release whose k3 is bounded before exp, so that its gradient stays finite."""
-_NAMES: Mapping[str, tuple[str, str]] = {
+_NAMES: Mapping[str, tuple[str, ...]] = {
     "kl_coef": ("algo.kl.init_coef", "init_kl_coef"),
     "kl_target": ("algo.kl.target", "kl_target"),
     "kl_estimator": ("algo.kl.estimator", "kl_estimator"),
     "kl_in_loss": ("algo.kl.use_loss", "use_kl_loss"),
-    "kl_unbiased": ("algo.kl.unbiased_gradient", ""),
+    "kl_unbiased": ("algo.kl.unbiased_gradient",),
     "advantage_estimator": ("algo.advantage.estimator", "advantage_estimator"),
     "correction": ("algo.advantage.is_correction_level", "enable_vllm_is_correction"),
     "group_size": ("rollout.n_samples_per_prompt", "n_samples_per_prompt"),
     "prompt_batch_size": ("rollout.batch_size", "rollout_batch_size"),
     "train_batch_size": ("train.batch_size", "train_batch_size"),
     "num_iterations": ("train.max_epochs", "max_epochs"),
-    "length_cap": ("rollout.max_new_tokens", "generate_max_len"),
+    "length_cap": ("rollout.max_new_tokens", "max_new_tokens", "generate_max_len"),
     "max_len": ("data.max_len", "max_len"),
     "temperature": ("rollout.temperature", "temperature"),
     "top_p": ("rollout.top_p", "top_p"),
@@ -39,7 +39,6 @@ _NAMES: Mapping[str, tuple[str, str]] = {
     "learning_rate": ("actor.adam.lr", "actor_learning_rate"),
     "max_grad_norm": ("actor.max_norm", "max_norm"),
     "dynamic_batch": ("train.dynamic_batch_enable", "use_dynamic_batch"),
-    "frozen_steps": ("critic.freezing_steps", "freezing_actor_steps"),
     "model": ("actor.model_name_or_path", "pretrain"),
     "run_name": ("logger.wandb.run_name", "wandb_run_name"),
     "logging_steps": ("logger.logging_steps", "logging_steps"),
@@ -98,7 +97,7 @@ class Arguments:
                 before = getattr(owner, key)
                 setattr(owner, key, value)
                 return before
-        raise AttributeError(f"OpenRLHF's arguments have no {' or '.join(filter(None, _NAMES[name]))}")
+        raise AttributeError(f"OpenRLHF's arguments have no {' or '.join(_NAMES[name])}")
 
     @property
     def kl_coef(self) -> float:

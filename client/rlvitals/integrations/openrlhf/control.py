@@ -54,6 +54,9 @@ class Steering:
             vitals.cannot(CommandKind.STOP, reason)
         else:
             vitals.on(CommandKind.STOP, self.stop)
+        # bounds are factors of what the user set, which a resumed coefficient is not
+        if self.arguments.kl_coef > 0:
+            vitals.reporter.control.user_value(CommandKind.SET_KL_COEF, self.arguments.kl_coef)
         vitals.on(CommandKind.SCALE_LR, self.scale_learning_rate, self.learning_rate)
 
     def kl_coef(self) -> float:
@@ -95,6 +98,9 @@ class Steering:
                 for name, value in before:
                     self.arguments.put(name, value)
             self.saved_at = step
+        return self.folder(step)
+
+    def folder(self, step: int) -> str:
         return os.path.join(str(self.arguments.get("save_path", "")), "_actor", f"global_step{step}")
 
     def stop(self, step: int) -> None:

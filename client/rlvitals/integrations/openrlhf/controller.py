@@ -26,7 +26,7 @@ from rlvitals.integrations.openrlhf.experiences import (
     reference_of,
     reference_pieces,
 )
-from rlvitals.integrations.openrlhf.places import BOUNDARY, EXPERIENCES, FIT, RANKS, REFERENCE
+from rlvitals.integrations.openrlhf.places import BOUNDARY, EVALUATION, EXPERIENCES, FIT, RANKS, REFERENCE
 from rlvitals.integrations.pieces import Piece
 from rlvitals.probes.tally import Tally
 
@@ -91,6 +91,7 @@ class Controller:
         self._wrap(self.trainer, BOUNDARY, before=self._before_boundary, after=self._step_ends)
         maker = getattr(self.trainer, "experience_maker", None)
         self._wrap(maker, EXPERIENCES, before=self._before_advantages, after=self._after_advantages)
+        self._wrap(self.trainer, EVALUATION, after=self._evaluated)
         if not self.arguments.kl_in_loss and self.arguments.kl_coef > 0:
             module = __import__(type(maker).__module__, fromlist=["*"])
             self._wrap(module, REFERENCE, after=self._reference)
@@ -160,6 +161,10 @@ class Controller:
             prompts=completions.prompts,
         )
 
+    def _evaluated(self, result: Any, metrics: Any, step: int, *_: Any, **__: Any) -> None:
+        self.vitals.evaluation(int(step), told.numbers(metrics or {}))
+        self.table.saw(EVALUATION.name)
+
     def _before_boundary(self, step: int, logs: Any = None, client_states: Any = None, *_: Any, **__: Any) -> None:
         self.steering.remember(int(step), client_states)
 
@@ -171,12 +176,14 @@ class Controller:
                 reading.result()
         with Guard("asking the actor ranks"):
             self._add(self.ask(rank.take), int(step))
-        values = told.scalars(logs or {}, self.arguments)
+        values = told.scalars(logs or {})
         explained, self._explained = self._explained, None
         if explained is not None:
             values["critic.explained_variance"] = explained
         self.vitals.reporter.spent(time.perf_counter() - began)
         self.table.saw(BOUNDARY.name)
+        if self.steering.saved_at == int(step):
+            self.vitals.checkpoint_saved(int(step), self.steering.folder(int(step)))
         self.vitals.gradient(values.pop("gradient.norm", None))
         self.table.step_ends(self.vitals.reporter, int(step))
         before = self.steering.kl_coef()
@@ -247,4 +254,4 @@ class Controller:
             owner, place.attribute, before=before, after=after, table=self.table, hook=place.name
         )
         why = "" if done else f"this release of OpenRLHF has no {place.target}"
-        self.table.add(place.name, place.target, place.gives, patched=done, why=why)
+        self.table.add(place.name, place.target, place.gives, patched=done, why=why, optional=place.optional)

@@ -69,4 +69,13 @@ RANKS = Place(
     gives="ratios, KL and its gradient as the loss has them",
     arguments=("experience", "kl_ctl"),
 )
-PLACES = (FIT, FIT_ASYNC, BOUNDARY, EXPERIENCES, REFERENCE, RANKS)
+EVALUATION = Place(
+    name="evaluation",
+    module="openrlhf.trainer.ppo_trainer",
+    owner="PPOTrainer",
+    attribute="save_best_checkpoint",
+    gives="what evaluations measured (since 0.9.8)",
+    arguments=("eval_metrics", "global_step"),
+    optional=True,
+)
+PLACES = (FIT, FIT_ASYNC, BOUNDARY, EXPERIENCES, REFERENCE, RANKS, EVALUATION)

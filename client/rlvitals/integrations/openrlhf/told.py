@@ -112,22 +112,23 @@ def for_ranks(arguments: Arguments, ranks: int) -> Told:
     )
 
 
-def scalars(logs: Mapping[str, Any], arguments: Arguments) -> dict[str, Any]:
+def scalars(logs: Mapping[str, Any]) -> dict[str, float]:
     """The trainer's own numbers by the names of the registry where they mean the same, else by their own."""
-    found: dict[str, Any] = {}
-    for name, value in logs.items():
-        number = _number(value)
-        if number is None:
-            continue
+    found: dict[str, float] = {}
+    for name, number in numbers(logs).items():
         if name in _PHASES:
             found[_PHASES[name]] = number
         elif name in _THEIRS:
             found[f"openrlhf/{name}"] = number
-        elif name == "actor_grad_norm":
-            found["gradient.norm"] = number
         else:
-            found[name] = number
+            found["gradient.norm" if name == "actor_grad_norm" else name] = number
     return found
+
+
+def numbers(logs: Mapping[str, Any]) -> dict[str, float]:
+    """What of a mapping is a number; NaN and infinities are."""
+    found = {str(name): _number(value) for name, value in logs.items()}
+    return {name: number for name, number in found.items() if number is not None}
 
 
 def world(trainer: Any, ranks: int) -> dict[str, object]:
@@ -160,7 +161,6 @@ def stop_ids(tokenizer: Any, model: str) -> tuple[int, ...]:
 
 
 def _number(value: Any) -> float | None:
-    """None for what is no number; NaN and infinities are numbers."""
     if isinstance(value, (str, list, tuple, dict, bool)) or value is None:
         return None
     return attempt(float, value)
