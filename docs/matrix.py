@@ -65,7 +65,16 @@ def untested(said: str = "") -> Cell:
     return Cell(answer=Answer.UNTESTED, said=said)
 
 
-ROWS: tuple[Row, ...] = (*Family, *CommandKind)
+def all_of(cell: Cell, *rows: Row) -> dict[Row, Cell]:
+    """The same answer in several rows."""
+    return dict.fromkeys(rows, cell)
+
+
+VERBS: tuple[Row, ...] = tuple(CommandKind)
+SIGNALS: tuple[Row, ...] = tuple(Family)
+ROWS: tuple[Row, ...] = (*SIGNALS, *VERBS)
+CLIENT, REAL = "tests/client/integrations/", "tests/trainers/"
+"""Where quick tests and those of real trainers lie."""
 TITLES: Mapping[Row, str] = {
     Family.TEXT: "text health",
     Family.LENGTH: "lengths, truncation",

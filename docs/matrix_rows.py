@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-from docs.matrix import Cell, Column, Row, Trainer, cannot, untested, works
+from docs.matrix import CLIENT, REAL, SIGNALS, VERBS, Column, Trainer, all_of, cannot, untested, works
+from docs.matrix_clusters import OPENRLHF, SLIME, VERL
 from rlvitals.contract.command import CommandKind as Do
 from rlvitals.contract.metrics import Family as F
 
-CLIENT = "tests/client/integrations/"
-REAL = "tests/trainers/"
 GUARDS = CLIENT + "test_trl_guards.py::test_each_guard_tells_the_run_what_it_did"
 NO_CRITIC = "these algorithms have no critic"
 OWN = "tests/client/test_reporter.py::test_texts_can_be_switched_off_for_every_integration_at_once"
 
 
-def all_of(cell: Cell, *rows: Row) -> dict[Row, Cell]:
-    return dict.fromkeys(rows, cell)
-
-
-VERBS: tuple[Row, ...] = tuple(Do)
-SIGNALS: tuple[Row, ...] = tuple(F)
-
 _V = REAL + "trl_versions/test_versions.py::"
 _T = CLIENT + "test_trl_"
+_NOT_OLD = "guards were run with 1.16 only"
 _TOLD = _V + "test_each_metric_of_the_registry_is_given_or_missing_with_a_reason"
+_MEASURED = _V + "test_what_is_told_is_what_the_recorded_tensors_say"
 _STEERED = _V + "test_commands_are_carried_out_and_their_values_read_back"
 _HELD = _V + "test_a_pause_holds_between_two_steps_and_stop_saves"
 TRL = Trainer(
@@ -32,24 +26,34 @@ TRL = Trainer(
     support="rlvitals.integrations.trl.support",
     columns=(
         Column(title="GRPO, RLOO 1.7 to 1.16", versions=("1.7.0", "1.13.0", "1.16.0")),
-        Column(title="0.20 to 0.29", versions=("0.20.0", "0.23.1", "0.29.1")),
+        Column(title="0.20 to 0.29", versions=("0.20.0", "0.23.1", "0.29.1"), rows={F.GUARD: untested(_NOT_OLD)}),
         Column(
             title="0.17",
             versions=("0.17.0",),
-            rows=all_of(untested("degraded: this release shows no completions with their rewards"), F.REWARD),
+            rows={F.GUARD: untested(_NOT_OLD)}
+            | all_of(
+                works(
+                    _V + "test_a_trainer_that_shows_no_rewards_says_so_and_tells_what_it_logs",
+                    said="this release shows no rewards by completion: what it logs of them is told",
+                ),
+                F.REWARD,
+            ),
         ),
     ),
     rows={
-        **all_of(works(_TOLD), F.TEXT, F.LENGTH, F.REWARD, F.KL, F.POLICY, F.GRADIENT, F.NUMERICS, F.PROGRESS),
+        **all_of(works(_MEASURED, _TOLD), F.LENGTH, F.REWARD, F.KL, F.POLICY),
+        **all_of(works(_TOLD), F.TEXT, F.GRADIENT, F.PROGRESS),
+        F.NUMERICS: works(_V + "test_a_nan_loss_is_told_as_nan_at_its_step"),
         F.RATIO: works(_V + "test_ratios_are_measured_where_the_trainer_keeps_old_log_probs"),
         F.COMPONENT: works(
-            "tests/monitor/alerts/test_components.py::test_a_component_that_stands_still_is_told_by_its_steps",
-            said="derived by the service from the means that the trainer logs by reward function",
+            _V + "test_a_trainer_that_shows_no_rewards_says_so_and_tells_what_it_logs",
+            "tests/monitor/alerts/test_components.py::test_the_longest_standing_component_is_named_and_nan_ends_its_run",
+            said="each reward function's mean is told; what follows from them is derived where rules are judged",
         ),
         F.CORRECTION: untested("the trainer's own weights of the correction are drawn where it logs them"),
         F.CRITIC: cannot(NO_CRITIC),
         F.GUARD: works(GUARDS),
-        F.SELF: works(OWN),
+        F.SELF: works(_TOLD),
         **all_of(works(_STEERED), Do.SET_KL_COEF, Do.SCALE_LR, Do.CHECKPOINT),
         **all_of(works(_HELD), Do.PAUSE, Do.RESUME, Do.STOP),
     },
@@ -101,4 +105,4 @@ TAIL = Trainer(
     },
 )
 
-TRAINERS: tuple[Trainer, ...] = (LOOP,)
+TRAINERS: tuple[Trainer, ...] = (VERL, OPENRLHF, SLIME, LOOP, TAIL)
