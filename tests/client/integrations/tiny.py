@@ -48,8 +48,13 @@ def letters(completions: list[str], **_: Any) -> list[float]:
     return [sum(c in string.ascii_lowercase for c in text) + len(set(text)) / 100 for text in completions]
 
 
-def make_trainer(policy: Path, output: Path, *, reward: Reward = letters, **settings: Any) -> GRPOTrainer:
-    """Two groups of four in each step on one CPU thread; ``settings`` go to the `GRPOConfig`."""
+def make_trainer(
+    policy: Path, output: Path, *, reward: Reward = letters, adapter: Any = None, **settings: Any
+) -> GRPOTrainer:
+    """Two groups of four in each step on one CPU thread; ``settings`` go to the `GRPOConfig`.
+
+    ``adapter`` is the configuration of a PEFT adapter, which is trained in the place of the model.
+    """
     defaults: dict[str, Any] = {
         "output_dir": str(output),
         "max_completion_length": CAP,
@@ -74,6 +79,8 @@ def make_trainer(policy: Path, output: Path, *, reward: Reward = letters, **sett
         reward_funcs=reward,
         args=GRPOConfig(**defaults | settings),
         train_dataset=Dataset.from_dict({"prompt": PROMPTS}),
+        eval_dataset=Dataset.from_dict({"prompt": PROMPTS[:4]}),
+        peft_config=adapter,
     )
 
 
