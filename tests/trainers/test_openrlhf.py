@@ -149,7 +149,10 @@ def test_asynchronous_training_is_seen_steered_and_stopped(make: MakeJob, server
 
 
 # one prompt a step: with several, Ray hands on whichever is done first
-SAME = ("--rollout.batch_size", "1", "--rollout.n_samples_per_prompt", "8", "--data.max_samples", "4")
+SAME = (
+    *("--rollout.batch_size", "1", "--rollout.n_samples_per_prompt", "8", "--data.max_samples", "4"),
+    "--train.full_determinism_enable",
+)
 
 
 @pytest.fixture(scope="module")
