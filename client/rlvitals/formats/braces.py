@@ -29,6 +29,9 @@ _PAIR = re.compile(
     r"\s*(['\"])((?:(?!\1)[^\\])*)\1\s*:\s*(?:(['\"])((?:(?!\3)[^\\])*)\3|([-+]?[\w.]+(?:[-+]\d+)?))\s*(?:,|$)"
 )
 
+OF_STEPS = "global_step/max_steps"
+"""ms-swift's step, as "10/500"."""
+
 Flat = tuple[dict[str, float], tuple[str, ...]]
 
 
@@ -85,11 +88,17 @@ def _flat_fast(body: str) -> Flat | None:
             missing.append(name)
             continue
         value = number(bare if quoted is None else quoted)
+        if value is None and name == OF_STEPS:
+            name, value = "global_step", _before_slash(quoted)
         if value is not None:
             values[name] = value
         elif quoted is None:
             return None
     return values, tuple(missing)
+
+
+def _before_slash(text: str | None) -> float | None:
+    return number((text or "").partition("/")[0])
 
 
 def _flat_slow(text: str) -> Flat:
@@ -111,6 +120,9 @@ def _pairs(node: ast.expr, prefix: str) -> Iterator[tuple[str, float | None]]:
         name = f"{prefix}{key.value!s}"
         if isinstance(value, ast.Dict):
             yield from _pairs(value, f"{name}/")
+        elif name == OF_STEPS and isinstance(value, ast.Constant):
+            step = _before_slash(str(value.value))
+            yield from (("global_step", step),) if step is not None else ()
         else:
             yield from ((name, found) for found in _value(value))
 

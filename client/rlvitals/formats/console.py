@@ -185,7 +185,9 @@ def _go_on(who: str, state: _Worker, text: str) -> Items | None:
 
 
 def _opens_anew(text: str) -> bool:
-    return text.lstrip().startswith("{") and braces.find(text) >= 0
+    """Whether a dictionary begins in ``text``, and not as a value: a name in quotes would stand before it."""
+    at = braces.find(text) if "{" in text else -1
+    return at >= 0 and "'" not in text[:at] and '"' not in text[:at]
 
 
 def _give_up(state: _Worker) -> Items:
@@ -204,7 +206,7 @@ def _braces(line: int, who: str, text: str, start: int, end: int) -> Items:
     head = _BEFORE.search(text[:start])
     if not values and not missing:
         return NONE
-    if head is None and not is_record(values):
+    if head is None and not is_record([*values, *missing]):
         return NONE
     kind = _KINDS.get(head["kind"].lower(), RowKind.TRAIN) if head is not None else RowKind.TRAIN
     step = step_of(head["id"]) if head is not None else own_step(values)

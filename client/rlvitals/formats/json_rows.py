@@ -10,7 +10,15 @@ from typing import Any
 from rlvitals.formats.numbers import number, whole
 from rlvitals.formats.row import BadLine, Found, Row, RowKind
 
-STEP_NAMES = ("step", "global_step", "_step", "train/global_step", "training/global_step", "iteration")
+STEP_NAMES = (
+    "step",
+    "global_step",
+    "_step",
+    "train/global_step",
+    "training/global_step",
+    "iteration",
+    "current_steps",
+)
 HISTORIES = ("log_history", "history", "metrics")
 _NESTED = ("data", "metrics", "logs")
 _ENVELOPE = frozenset({"step", "epoch", "time", "timestamp", "wall_time", "run", "run_name", "run_id"})

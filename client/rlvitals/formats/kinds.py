@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from rlvitals.contract.evaluation import is_evaluated
 from rlvitals.formats.numbers import whole
@@ -14,9 +14,9 @@ _METRICS = re.compile(r"loss|reward|kl|grad_norm|entropy|learning_rate|(?:^|/)lr
 _LOGGED = re.compile(r"['\"](?:loss|reward|train/|rollout/|policy_loss|grad_norm)")
 
 
-def is_record(values: Mapping[str, float]) -> bool:
+def is_record(names: Collection[str]) -> bool:
     """A printed configuration is a dictionary of numbers too, but it has no loss and no reward."""
-    return "loss" in values or sum(1 for name in values if is_metric(name)) >= 2
+    return "loss" in names or sum(1 for name in names if is_metric(name)) >= 2
 
 
 def is_metric(name: str) -> bool:

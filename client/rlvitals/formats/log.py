@@ -14,7 +14,7 @@ from enum import Enum
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from rlvitals.formats import csv_rows, json_rows, sqlite_rows, tfevents, wandb_offline
+from rlvitals.formats import csv_rows, json_rows, mlflow_files, parquet_rows, sqlite_rows, tfevents, wandb_offline
 from rlvitals.formats.console import Console
 from rlvitals.formats.recode import recoded
 from rlvitals.formats.row import BadLine, Reader, Row
@@ -37,6 +37,8 @@ class Format(str, Enum):
     TFEVENTS = "TensorBoard events"
     WANDB = "W&B offline"
     SQLITE = "SQLite tracker"
+    MLFLOW = "MLflow file store"
+    PARQUET = "Parquet"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +52,8 @@ class Log:
     def of(cls, path: Path, form: Format | None = None) -> Log:
         """Sniffs the format unless it is given. Raises OSError where the file can't be read, ValueError where it
         is none: a log is opened more than once, and a pipe gives what it holds only once."""
+        if path.is_dir() and mlflow_files.is_store(path):
+            return cls(path=path, format=Format.MLFLOW)
         check_file(path)
         return cls(path=path, format=form or sniff(path))
 
@@ -60,8 +64,9 @@ class Log:
 
         Raises ValueError where the file is not of its format.
         """
-        if self.format is Format.SQLITE:
-            yield from sqlite_rows.rows(self.path, run)
+        by_path = _BY_PATH.get(self.format)
+        if by_path is not None:
+            yield from by_path(self.path, run)
             return
         with _opened(self.path) as file:
             if self.format is Format.TFEVENTS:
@@ -78,9 +83,19 @@ class Log:
                 )
 
 
+_BY_PATH = {
+    Format.SQLITE: sqlite_rows.rows,
+    Format.MLFLOW: mlflow_files.rows,
+    Format.PARQUET: parquet_rows.rows,
+}
+
+
 def check_file(path: Path) -> None:
     """Raises ValueError for a folder, a pipe or a device, OSError where there is nothing."""
-    if not stat.S_ISREG(path.stat().st_mode):
+    mode = path.stat().st_mode
+    if stat.S_ISDIR(mode):
+        raise ValueError(f"{path}: a log file was expected, or a folder with a run of MLflow")
+    if not stat.S_ISREG(mode):
         raise ValueError(f"{path}: a log file was expected; write what a pipe gives to one")
 
 
@@ -111,6 +126,8 @@ def sniff(path: Path) -> Format:
         return Format.WANDB
     if head.startswith(sqlite_rows.MAGIC):
         return Format.SQLITE
+    if head.startswith(parquet_rows.MAGIC):
+        return Format.PARQUET
     if "tfevents" in path.name or _is_events(head):
         return Format.TFEVENTS
     return _text_format(head.decode("utf-8", "replace").lstrip("\ufeff"))

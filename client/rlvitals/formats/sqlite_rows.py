@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sqlite3
+import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -56,9 +57,14 @@ def _mlflow(database: sqlite3.Connection, run: str | None, *, flagged: bool) -> 
             yield Row(line=count, step=step, values=values, kind=kind_of(values))
             values = {}
         step = int(number)
-        values[key] = math.nan if is_nan or value is None else float(value)
+        values[key] = math.nan if is_nan or value is None else _unbounded(float(value))
     if values:
         yield Row(line=count + 1, step=step, values=values, kind=kind_of(values))
+
+
+def _unbounded(value: float) -> float:
+    """MLflow writes the largest double for an infinity."""
+    return math.copysign(math.inf, value) if abs(value) == sys.float_info.max else value
 
 
 def _trackio(database: sqlite3.Connection, run: str | None) -> Iterator[Row | BadLine]:
