@@ -68,6 +68,21 @@ def test_padded_columns_of_older_trainers_say_the_same() -> None:
         assert torch.allclose(one[:, :6] if one.dim() == 2 else one, other)
 
 
+def test_rows_that_verl_dealt_out_by_length_stand_by_group_again() -> None:
+    told, order = columns(), [6, 4, 0, 2, 5, 1, 3]
+    mixed = {name: [value[row] for row in order] for name, value in told.items() if name == "uid"}
+    for name, value in told.items():
+        if isinstance(value, Tensor):
+            mixed[name] = torch.nested.nested_tensor([value[row] for row in order], layout=torch.jagged)
+    batch = read_batch(mixed | {"is_padding": [row == 6 for row in order]})
+    assert batch.groups is not None
+    assert batch.groups.tolist() == [0, 0, 1, 1, 2, 2]
+    rows = [ids[:length].tolist() for ids, length in zip(batch.ids, batch.lengths, strict=True)]
+    assert rows == [told["responses"][row].tolist() for row in (4, 5, 0, 1, 2, 3)]
+    assert batch.prompts is not None
+    assert list(batch.prompts[0]) == told["prompts"][4].tolist()
+
+
 def test_a_column_that_cannot_be_read_counts_as_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RLVITALS_RAISE", "0")
     batch = read_batch(columns(ref_log_prob="no tensor"))
@@ -194,7 +209,7 @@ def test_an_aggregation_that_is_not_known_has_no_weights() -> None:
 
 
 def measured(data: dict[str, Any], logp: Tensor, by_sequence: bool = False) -> Any:
-    found = [launch() for _, launch in pieces(data, logp, 0.2, 0.2, by_sequence=by_sequence)]
+    found = [launch() for _, launch in pieces(torch.tensor(0.5), data, logp, 0.2, 0.2, by_sequence=by_sequence)]
     return sum((reduction.tally() for reduction in found), Tally.zero()).measured()
 
 
@@ -232,6 +247,14 @@ def test_log_probs_in_the_loss_that_are_not_finite_are_counted(value: float) -> 
     assert found.values["ratio.max"] == pytest.approx(1.0)
 
 
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_a_loss_that_is_not_finite_is_counted(value: float) -> None:
+    data, logp = new_logprobs()
+    found = [launch() for _, launch in pieces(torch.tensor(value), data, logp, 0.2, 0.2, by_sequence=False)]
+    told = sum((reduction.tally() for reduction in found), Tally.zero()).measured()
+    assert told.values["numerics.nonfinite_loss"] == 1
+
+
 def test_a_loss_of_whole_completions_clips_no_token() -> None:
     data, logp = new_logprobs(at3_2=3.0)
     found = measured(data, logp, by_sequence=True)
@@ -243,7 +266,7 @@ def test_a_loss_of_whole_completions_clips_no_token() -> None:
 def test_the_driver_is_told_once_of_what_a_rank_has_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workers, "LEDGER", workers.Ledger())
     data, logp = new_logprobs(at3_2=3.0)
-    for _, launch in pieces(data, logp, 0.2, 0.2, by_sequence=False):
+    for _, launch in pieces(torch.tensor(0.5), data, logp, 0.2, 0.2, by_sequence=False):
         workers.LEDGER.add(launch())
     worker = SimpleNamespace(actor=SimpleNamespace(engine=SimpleNamespace()))
     asked = DataProto.from_dict(non_tensors={workers.COLUMN: np.array([""], dtype=object)})
@@ -258,7 +281,7 @@ def test_the_driver_is_told_once_of_what_a_rank_has_measured(monkeypatch: pytest
 def test_ranks_that_hold_copies_of_the_same_rows_are_heard_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workers, "LEDGER", workers.Ledger())
     data, logp = new_logprobs()
-    for _, launch in pieces(data, logp, 0.2, 0.2, by_sequence=False):
+    for _, launch in pieces(torch.tensor(0.5), data, logp, 0.2, 0.2, by_sequence=False):
         workers.LEDGER.add(launch())
     engine = SimpleNamespace(is_mp_src_rank_with_outputs=lambda: False)
     asked = DataProto.from_dict(non_tensors={workers.COLUMN: np.array([""], dtype=object)})

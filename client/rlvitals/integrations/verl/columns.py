@@ -76,7 +76,7 @@ def read_batch(columns: Mapping[str, Any]) -> Batch:
     mask = _mask(columns, lengths, width)
     if not _nested(responses):
         lengths = _lengths(columns, mask)
-    keep = _kept(columns, ids.shape[0])
+    keep, groups = _kept(columns, ids.shape[0])
     written = columns.get(WRITTEN)
 
     def take(name: str) -> Tensor | None:
@@ -96,7 +96,7 @@ def read_batch(columns: Mapping[str, Any]) -> Batch:
         advantages=take("advantages"),
         entropy=take("entropy"),
         rewards=_rewards(columns, keep),
-        groups=_groups(columns.get("uid"), keep),
+        groups=groups,
         prompts=_prompts(columns, keep),
     )
     return batch if WRITTEN in columns else replace(batch, written=_by_the_sampler(batch))
@@ -155,15 +155,21 @@ def _lengths(columns: Mapping[str, Any], mask: Tensor) -> Tensor:
     return lengths
 
 
-def _kept(columns: Mapping[str, Any], rows: int) -> Tensor:
-    """(B,) rows that are no copies made to fill the batch up."""
-    padding = columns.get("is_padding")
-    keep = columns.get("sample_mask")
+def _kept(columns: Mapping[str, Any], rows: int) -> tuple[Tensor, np.ndarray[Any, Any] | None]:
+    """Numbers of the rows that are no copies made to fill a batch up, group after group; and their groups."""
+    padding, sample = columns.get("is_padding"), columns.get("sample_mask")
+    keep = np.ones(rows, dtype=bool)
     if padding is not None:
-        return ~torch.as_tensor(np.asarray(padding, dtype=bool))
-    if keep is not None:
-        return torch.as_tensor(np.asarray(keep)).bool().reshape(rows)
-    return torch.ones(rows, dtype=torch.bool)
+        keep = ~np.asarray(padding, dtype=bool)
+    elif sample is not None:
+        keep = np.asarray(sample).astype(bool).reshape(rows)
+    found = np.flatnonzero(keep)
+    groups = _groups(columns.get("uid"))
+    if groups is None:
+        return torch.from_numpy(found), None
+    # verl has dealt rows out to its ranks by their lengths
+    found = found[np.argsort(groups[found], kind="stable")]
+    return torch.from_numpy(found), groups[found]
 
 
 def _rewards(columns: Mapping[str, Any], keep: Tensor) -> Tensor | None:
@@ -175,14 +181,13 @@ def _rewards(columns: Mapping[str, Any], keep: Tensor) -> Tensor | None:
     return None
 
 
-def _groups(uids: Any, keep: Tensor) -> np.ndarray[Any, Any] | None:
+def _groups(uids: Any) -> np.ndarray[Any, Any] | None:
+    """(B,) numbers in the order in which groups first come."""
     if uids is None:
         return None
     plain = uids.tolist() if hasattr(uids, "tolist") else list(uids)
     numbers: dict[str, int] = {}
-    found = [numbers.setdefault(str(getattr(uid, "data", uid)), len(numbers)) for uid in plain]
-    kept: np.ndarray[Any, Any] = np.asarray(found)[keep.numpy()]
-    return kept
+    return np.asarray([numbers.setdefault(str(getattr(uid, "data", uid)), len(numbers)) for uid in plain])
 
 
 def _prompts(columns: Mapping[str, Any], keep: Tensor) -> list[list[int]] | None:
@@ -197,8 +202,7 @@ def _prompts(columns: Mapping[str, Any], keep: Tensor) -> list[list[int]] | None
             row.tolist() if seen is None else row[seen[number, :width].bool()].tolist()
             for number, row in enumerate(prompts)
         ]
-    kept: list[list[int]] = [row for row, wanted in zip(rows, keep.tolist(), strict=True) if wanted]
-    return kept
+    return [rows[number] for number in keep.tolist()]
 
 
 def prompt_texts(batch: Batch, tokenizer: Any) -> list[str] | None:

@@ -21,12 +21,14 @@ CLIPS = {"ratio.clipped_low": "ratio.clip_low_share", "ratio.clipped_high": "rat
 
 
 def pieces(
-    data: Mapping[str, Any], logp: Tensor, low: float, high: float, *, by_sequence: bool
+    loss: Any, data: Mapping[str, Any], logp: Tensor, low: float, high: float, *, by_sequence: bool
 ) -> Iterator[Piece]:
     """``data`` are verl's columns, jagged or padded, ``logp`` (B, T) the new log-probs, ``low`` and ``high`` clip.
 
     Which completion a row is nobody says here: verl has shuffled them. Tokens are told by id and position.
     """
+    if isinstance(loss, Tensor):
+        yield "the loss", partial(_finite, loss)
     width = logp.shape[1]
     mask, old = padded(data["response_mask"], width).bool(), padded(data["old_log_probs"], width).detach()
     ids = padded(data["responses"], width) if "responses" in data else None
@@ -36,6 +38,13 @@ def pieces(
     yield "finite ratios", partial(nowhere, nonfinite.measure_nonfinite_ratios, logp, old, mask, ids=ids)
     measure = partial(ratios.measure_ratios, logp, old, mask, advantages, ids, eps_low=low, eps_high=high)
     yield "ratios", partial(nowhere, partial(_unclipped, measure) if by_sequence else measure)
+
+
+def _finite(loss: Tensor) -> Reduction:
+    """Whether it is; verl logs its value."""
+    return Reduction(
+        parts=(loss.detach().double().reshape(-1),), build=lambda parts: nonfinite.tally_nonfinite(loss=parts[0])
+    )
 
 
 def padded(value: Tensor, width: int) -> Tensor:

@@ -20,6 +20,8 @@ _PHASES: Mapping[str, tuple[str, ...]] = {
     "progress.phase_eval_s": ("testing",),
     "progress.phase_checkpoint_s": ("save_checkpoint",),
 }
+_AT_TIMES = ("progress.phase_eval_s", "progress.phase_checkpoint_s")
+"""Phases that verl times in the steps in which they happen."""
 _PREFIX = "timing_s/"
 IN_REWARD = "actor/reward_kl_penalty_coeff"
 
@@ -41,6 +43,8 @@ def told(data: Mapping[str, Any]) -> dict[str, float]:
         seconds = [found[_PREFIX + part] for part in parts if _PREFIX + part in found]
         if seconds:
             kept[metric] = sum(seconds)
+        elif metric in _AT_TIMES and f"{_PREFIX}step" in found:
+            kept[metric] = 0.0
     if IN_REWARD in found:
         # what this step's rewards were made with; an adaptive controller has gone on already
         kept["kl.coef"] = found[IN_REWARD]

@@ -23,13 +23,24 @@ BYPASSED = "not measured: the rollout's log-probs stand in for the old ones (byp
 IN_REWARD = "not measured: the KL is a part of the reward here and has no gradient of its own"
 NO_CRITIC = "not measured: this run has no critic"
 NO_REFERENCE = "not measured: no reference log-probs, the run has no KL term"
+NO_LOGITS = "not measured: verl keeps no logits"
+NO_TIMES = "verl logged no time of it in this step"
 UNKNOWN_AGGREGATION = "not measured: the weight that this loss_agg_mode gives a token is not known"
 _FAMILIES = {Family.RATIO: ON_WORKERS, Family.GRADIENT: ON_WORKERS}
 _NAMES = {
     "kl.parameter_grad_norm": "not measured: it needs a second backward pass on the workers",
     "gradient.loss_scale": "verl trains in bfloat16, without a loss scale",
     "numerics.nonfinite_weights": ON_WORKERS,
-    "numerics.nonfinite_logits": "not measured: verl keeps no logits",
+    **dict.fromkeys(("numerics.nonfinite_logits", "numerics.logit_max"), NO_LOGITS),
+    **dict.fromkeys(("numerics.logit_min", "numerics.logit_std"), NO_LOGITS),
+    "numerics.nonfinite_loss": ON_WORKERS,
+    "correction.weight_mean": "no importance correction is configured (algorithm.rollout_correction.rollout_is)",
+    "progress.phase_reward_s": "verl logged no time of rewards: its reward loop works beside the rollout",
+    "progress.phase_eval_s": NO_TIMES,
+    "progress.phase_checkpoint_s": NO_TIMES,
+    "progress.phase_rollout_s": NO_TIMES,
+    "progress.phase_reference_s": NO_TIMES,
+    "progress.phase_update_s": NO_TIMES,
     "numerics.nonfinite_gradient": "verl logged no gradient norm in this step",
     "progress.tokens": "verl logs the tokens of a step, not those since the start",
     "length.truncation_rate": "the batch was not seen",

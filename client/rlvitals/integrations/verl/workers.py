@@ -76,7 +76,7 @@ def _gone(module: ModuleType) -> str:
 # -- hooks of a worker ---------------------------------------------------------------------------------
 
 
-def _loss_computed(_: Any, config: Any, model_output: Any, data: Any, *__: Any, **___: Any) -> None:
+def _loss_computed(result: Any, config: Any, model_output: Any, data: Any, *__: Any, **___: Any) -> None:
     from verl.workers.utils.padding import no_padding_2_padding
 
     from rlvitals.integrations.verl.loss_pieces import pieces
@@ -85,9 +85,13 @@ def _loss_computed(_: Any, config: Any, model_output: Any, data: Any, *__: Any, 
     logp = no_padding_2_padding(model_output["log_probs"], data).detach()
     mode = str(config.policy_loss.get("loss_mode", "vanilla"))
     low, high = float(config.clip_ratio_low), float(config.clip_ratio_high)
-    for what, launch in pieces(data, logp, low, high, by_sequence=mode in SEQUENCES):
+    for what, launch in pieces(_first(result), data, logp, low, high, by_sequence=mode in SEQUENCES):
         with Guard(f"measuring {what}"):
             LEDGER.add(launch())
+
+
+def _first(result: Any) -> Any:
+    return result[0] if isinstance(result, tuple) else result
 
 
 def _step_begins(engine: Any, *_: Any, **__: Any) -> None:
