@@ -16,6 +16,7 @@ PREFIXES = (
 NEUTRAL = frozenset({"epoch", "progress.epoch", "step", "global_step", "training/epoch", "training/global_step"})
 """Names that stand beside both kinds; our own (``rlvitals.…``) do so too."""
 
+_BEGIN = frozenset(prefix[0] for prefix in PREFIXES)
 T = TypeVar("T")
 
 
@@ -28,9 +29,10 @@ def is_evaluation(names: Iterable[str]) -> bool:
     """Whether a record holds something that an evaluation measured, and nothing of training."""
     told = False
     for name in names:
-        if name.startswith(PREFIXES):
+        # asked at each step of a run: its first name settles it nearly always
+        if name[:1] in _BEGIN and name.startswith(PREFIXES):
             told = True
-        elif name not in NEUTRAL and not name.startswith("rlvitals."):
+        elif name not in NEUTRAL and name[:9] != "rlvitals.":
             return False
     return told
 

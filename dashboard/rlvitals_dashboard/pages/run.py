@@ -41,15 +41,16 @@ from rlvitals_dashboard.components import (
     run_head,
     text_list,
 )
+from rlvitals_dashboard.config_panel import config_panel
 from rlvitals_dashboard.hook_panel import checkpoint_panel, hook_panel
 from rlvitals_dashboard.live import LONGEST_TAIL, WATCH_MS, Pulse, after_trouble, fingerprint, next_change
 from rlvitals_dashboard.panels import FOLDED, Panel, arrange
 from rlvitals_dashboard.theme import pick
 from rlvitals_dashboard.words import number
 
-PARTS = ("head", "hooks", "decisions", "alerts", "actions", "checkpoints", "rules", "texts")
+PARTS = ("head", "hooks", "decisions", "alerts", "actions", "checkpoints", "rules", "config", "texts")
 """Blocks that are each replaced only when what they show has changed."""
-BESIDE = ("alerts", "actions", "checkpoints", "rules")
+BESIDE = ("alerts", "actions", "checkpoints", "rules", "config")
 """Of these what stands beside the charts, below the decisions."""
 
 
@@ -151,6 +152,7 @@ class Snapshot:
             "head": fingerprint(replace(self.run, config={}, capabilities={})),
             "hooks": fingerprint(self.hooks),
             "checkpoints": fingerprint(self.checkpoints),
+            "config": fingerprint(self.run.config),
             "decisions": fingerprint([c.id for c in self._proposed()]),
             "alerts": fingerprint([replace(a, value=None) for a in self.alerts]),
             "actions": fingerprint([c for c in self.commands if c.state is not CommandState.PROPOSED]),
@@ -164,6 +166,7 @@ class Snapshot:
             "head": lambda: run_head(self.run),
             "hooks": lambda: hook_panel(self.hooks),
             "checkpoints": lambda: checkpoint_panel(self.checkpoints),
+            "config": lambda: config_panel(self.run.config),
             "decisions": self._decisions,
             "alerts": lambda: panel("Alerts", alert_list(self.alerts), count=self._count()),
             "actions": lambda: panel("Actions", command_list(self.commands)),
