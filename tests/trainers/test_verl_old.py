@@ -109,14 +109,16 @@ def test_commands_are_carried_out_between_two_steps_and_read_back_from_every_ran
     # what the losses of the workers used, by verl's own log
     own = {step["step"]: step["actor/kl_coef"] for step in told["logged"] if step["step"]}
     assert (own[2], own[3]) == (0.01, 0.05)
-    assert told["steps"] == len(told["journal"]["steps"]) == 7
+    assert told["steps"] == 7
+    assert [step["step"] for step in told["journal"]["steps"]] == list(range(8)), "0 is the validation before"
+    first = told["journal"]["steps"][0]["values"]
+    assert "val-core/toy/reward/mean@1" in first
+    assert "reward.mean" not in first
     assert told["saved"] == ([5, 7] if release in WAITS else [4, 6])
     assert told["save_freq"] == -1
     events = told["journal"]["events"]
     assert [e["step"] for e in events if e["kind"] == "checkpoint"] == told["saved"]
     assert [e["payload"]["phase"] for e in events if e["kind"] == "phase"] == ["paused", "update", "finished"]
-    evaluations = [e for e in events if "evaluation" in e["payload"]]
-    assert [e["step"] for e in evaluations] == [0], "a validation before the training is no step"
 
 
 @pytest.mark.parametrize(
@@ -150,6 +152,32 @@ def test_a_kl_in_the_reward_is_set_in_the_controller(job: Job, release: str) -> 
     own = {step["step"]: step["actor/reward_kl_penalty_coeff"] for step in told["logged"]}
     assert (own[2], own[3]) == (0.001, 0.004)
     assert told["journal"]["steps"][2]["values"]["kl.coef"] == 0.004
+
+
+@pytest.mark.parametrize("release", ["verl-0.4", "verl-0.7"])
+def test_rays_hook_loads_us_in_workers_after_the_users_own_and_ranks_answer(
+    environment: Python, release: str
+) -> None:
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("RLVITALS_", "VERL_", "RAY_"))}
+    env |= {"PYTHONPATH": str(HOUSE), "RLVITALS_TOKEN": "secret", "RLVITALS_MODE": "offline"}
+    done = subprocess.run(
+        [str(environment(release)), "-m", "tests.trainers.verl_old.ray_drive"],
+        cwd=HOUSE,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+        check=False,
+    )
+    assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert found["finder"], "our finder is in Ray's worker"
+    assert found["tapped"], "and it taps verl's logger when that is imported"
+    assert found["users"] == "called"
+    assert found["url"] == "http://127.0.0.1:9"
+    ranks = found["ranks"]
+    assert (ranks["before"], ranks["set"], ranks["after"]) == ([0.01] * 2, [0.25] * 2, [0.25] * 2)
+    assert ranks["rates"] == [0.25, 0.25]
 
 
 # -- Agent-R1 --------------------------------------------------------------------------------------

@@ -48,7 +48,9 @@ def written(columns: Mapping[str, Any], mask: Tensor) -> Tensor | None:
     told = counted & ~silent
     if told.sum() < TOLD_SHARE * counted.sum():
         return None
-    if ((old - sampled).abs()[told] <= NEARBY).sum() < AGREEING_SHARE * told.sum():
+    apart = (old - sampled)[told].abs()
+    apart = apart[apart.isfinite()]
+    if (apart <= NEARBY).sum() < AGREEING_SHARE * len(apart):
         return None
     forced: Tensor = silent & _at_an_end(counted, told) & (old < UNLIKELY)
     return counted & ~forced
