@@ -8,7 +8,6 @@ from rlvitals.contract.command import CommandKind as Do
 from rlvitals.contract.metrics import Family as F
 
 GUARDS = CLIENT + "test_trl_guards.py::test_each_guard_tells_the_run_what_it_did"
-NO_CRITIC = "these algorithms have no critic"
 OWN = "tests/client/test_reporter.py::test_texts_can_be_switched_off_for_every_integration_at_once"
 
 
@@ -51,7 +50,7 @@ TRL = Trainer(
             said="each reward function's mean is told; what follows from them is derived where rules are judged",
         ),
         F.CORRECTION: untested("the trainer's own weights of the correction are drawn where it logs them"),
-        F.CRITIC: cannot(NO_CRITIC),
+        F.CRITIC: untested("PPO alone has one: what it logs of it is drawn"),
         F.GUARD: works(GUARDS),
         F.SELF: works(_TOLD),
         **all_of(works(_STEERED), Do.SET_KL_COEF, Do.SCALE_LR, Do.CHECKPOINT),
@@ -105,4 +104,4 @@ TAIL = Trainer(
     },
 )
 
-TRAINERS: tuple[Trainer, ...] = (VERL, OPENRLHF, SLIME, LOOP, TAIL)
+TRAINERS: tuple[Trainer, ...] = (TRL, VERL, OPENRLHF, SLIME, LOOP, TAIL)
