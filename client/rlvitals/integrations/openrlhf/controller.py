@@ -5,6 +5,7 @@ Nothing of the training is in flight where a step ends, so that holding the cont
 
 from __future__ import annotations
 
+import importlib
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -93,7 +94,7 @@ class Controller:
         self._wrap(maker, EXPERIENCES, before=self._before_advantages, after=self._after_advantages)
         self._wrap(self.trainer, EVALUATION, after=self._evaluated)
         if not self.arguments.kl_in_loss and self.arguments.kl_coef > 0:
-            module = __import__(type(maker).__module__, fromlist=["*"])
+            module = importlib.import_module(type(maker).__module__)
             self._wrap(module, REFERENCE, after=self._reference)
         with Guard("hooking the actor ranks"):
             rows = self.ask(rank.install, told.for_ranks(self.arguments, len(self._handles())))
