@@ -250,6 +250,15 @@ def test_verls_own_scalars_come_along_and_phases_have_the_registrys_names(make: 
     assert told.values["progress.phase_update_s"] == 1.0
 
 
+def test_the_peak_of_the_workers_memory_is_told_in_bytes_and_a_cpus_is_none(make: Make) -> None:
+    trainer = make()
+    gib = {1: 0.0, 2: 1.5, 3: 2.0}
+    trainer.metrics_of = lambda step: trainer.usual(step) | {"actor/perf/max_memory_allocated_gb": gib[step]}
+    found = steps(train(trainer))
+    assert "progress.gpu_memory_peak_bytes" in found[0].missing
+    assert [step.values["progress.gpu_memory_peak_bytes"] for step in found[1:]] == [1.5 * 2**30, 2.0 * 2**30]
+
+
 def test_a_validation_is_told_at_its_step_and_is_none_itself(make: Make) -> None:
     trainer = make()
     key = "val-core/letters/reward/mean@1"

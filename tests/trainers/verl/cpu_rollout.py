@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import sys
 import zlib
 from collections import Counter
 from typing import Any
@@ -142,6 +143,29 @@ class CpuAdapter(BaseRollout):
             await ray.get_actor(NAME).load.remote(state, global_steps)
 
 
+def sort_batches() -> None:
+    """V1 takes rows in the order in which they were done: by what they hold, so that two jobs round alike."""
+    trainers = sys.modules.get("verl.trainer.ppo.v1.trainer_base")
+    if trainers is None:
+        return
+    import transfer_queue
+
+    original = trainers.PPOTrainer._balance_batch
+
+    def balance(trainer: Any, batch: Any, *arguments: Any, **options: Any) -> Any:
+        held = transfer_queue.kv_batch_get(
+            keys=batch.keys, partition_id=batch.partition_id, select_fields=["prompts", "responses"]
+        )
+        rows = [
+            (prompt.tolist(), response.tolist())
+            for prompt, response in zip(held["prompts"].unbind(), held["responses"].unbind(), strict=True)
+        ]
+        batch.reorder(sorted(range(len(rows)), key=rows.__getitem__))
+        return original(trainer, batch, *arguments, **options)
+
+    trainers.PPOTrainer._balance_batch = balance
+
+
 class CpuReplica(RolloutReplica):
     """One server, however many ranks there are."""
 
@@ -150,6 +174,7 @@ class CpuReplica(RolloutReplica):
             self.servers = [ray.get_actor(NAME)]
         else:
             made = ray.remote(CpuServer).options(name=NAME, num_cpus=0, max_concurrency=64)
+            sort_batches()
             path = str(self.model_config.path)
             stops = [AutoTokenizer.from_pretrained(path).eos_token_id]
             self.servers = [made.remote(path, self.config.response_length, stops)]

@@ -23,6 +23,8 @@ _PHASES: Mapping[str, tuple[str, ...]] = {
 _AT_TIMES = ("progress.phase_eval_s", "progress.phase_checkpoint_s")
 """Phases that verl times in the steps in which they happen."""
 _PREFIX = "timing_s/"
+_PEAKS = ("actor/perf/max_memory_allocated_gb", "perf/max_memory_allocated_gb")
+GIB = float(1 << 30)
 IN_REWARD = "actor/reward_kl_penalty_coeff"
 
 
@@ -45,6 +47,9 @@ def told(data: Mapping[str, Any]) -> dict[str, float]:
             kept[metric] = sum(seconds)
         elif metric in _AT_TIMES and f"{_PREFIX}step" in found:
             kept[metric] = 0.0
+    peak = next((found[name] for name in _PEAKS if found.get(name)), None)
+    if peak is not None:
+        kept["progress.gpu_memory_peak_bytes"] = peak * GIB
     if IN_REWARD in found:
         # what this step's rewards were made with; an adaptive controller has gone on already
         kept["kl.coef"] = found[IN_REWARD]

@@ -24,6 +24,7 @@ IN_REWARD = "not measured: the KL is a part of the reward here and has no gradie
 NO_CRITIC = "not measured: this run has no critic"
 NO_REFERENCE = "not measured: no reference log-probs, the run has no KL term"
 NO_LOGITS = "not measured: verl keeps no logits"
+NO_MEMORY = "memory is on the workers; verl logs the peak of a GPU's"
 NO_TIMES = "verl logged no time of it in this step"
 UNKNOWN_AGGREGATION = "not measured: the weight that this loss_agg_mode gives a token is not known"
 _FAMILIES = {Family.RATIO: ON_WORKERS, Family.GRADIENT: ON_WORKERS}
@@ -53,7 +54,7 @@ def absent_reasons(settings: Settings) -> dict[str, str]:
     found |= {m.name: NO_SAMPLER for m in METRICS if m.name.startswith("ratio.rollout_")}
     found |= {m.name: NO_REFERENCE for m in METRICS if m.name.startswith("ratio.reference_")}
     found |= {m.name: NO_CRITIC for m in METRICS if m.name.startswith("critic.")}
-    found |= {m.name: "memory is on the workers" for m in METRICS if m.name.startswith("progress.gpu_memory")}
+    found |= {m.name: NO_MEMORY for m in METRICS if m.name.startswith("progress.gpu_memory")}
     if settings.kl is None:
         found |= {m.name: NO_KL for m in METRICS if m.family is Family.KL}
     elif settings.kl.place == "reward":
