@@ -244,3 +244,19 @@ def test_an_agents_coefficient_is_set_on_all_ranks(job: Job, agent_r1: str) -> N
     assert told["kl"] == [0.05, 0.05]
     assert told["steps"] == 4
     assert told["saved"] == [3]
+
+
+def test_the_example_is_a_job_that_agent_r1_understands(
+    environment: Python, agent_r1: str, tmp_path: Path
+) -> None:
+    shim = tmp_path / "python"
+    shim.write_text(
+        f'#!/bin/sh\nshift 2\nexec {environment("agent-r1")} -m tests.trainers.verl_old.compose "$@"\n'
+    )
+    shim.chmod(0o755)
+    env = {**os.environ, "PYTHON": str(shim), "PYTHONPATH": agent_r1, "HOME": str(tmp_path)}
+    script = str(HOUSE / "examples" / "agent_r1_gsm8k_tool.sh")
+    done = subprocess.run([script], cwd=HOUSE, env=env, capture_output=True, text=True, timeout=90, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "calculate_log_probs: true" in done.stdout
+    assert "default_agent_flow: agent_env_loop" in done.stdout

@@ -389,6 +389,16 @@ def test_beside_an_engine_that_is_awake_the_checkpoint_comes_with_the_next_step(
     assert trainer.config.trainer.save_freq == 50
 
 
+def test_weights_that_are_not_finite_are_not_saved(tracking: type) -> None:
+    def refuse(step: int) -> None:
+        raise Refused(f"NaN at step {step}")
+
+    trainer = Trainer(tracking, [])
+    with pytest.raises(Refused, match="NaN at step 3"):
+        legacy_control.Checkpoints(trainer, refuse).save(3)
+    assert trainer.saved == []
+
+
 class FakeProto:
     """A DataProto of numbers, as ranks get and give it."""
 

@@ -20,6 +20,11 @@ def patch_legacy(module: ModuleType) -> None:
     watch_fit(module, "RayPPOTrainer", begin=lambda trainer: None)
 
 
+def patch_agent(module: ModuleType) -> None:
+    """Wraps ``RayAgentTrainer.fit`` of Agent-R1, which has a loop of its own."""
+    watch_fit(module, "RayAgentTrainer", begin=lambda trainer: None)
+
+
 def watch_fit(module: ModuleType, name: str, *, begin: Callable[[Any], None]) -> None:
     """Wraps ``module.<name>.fit``; ``begin`` is called with the trainer before it."""
     trainer: Any = getattr(module, name, None)

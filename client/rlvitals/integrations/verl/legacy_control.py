@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 from rlvitals.contract.command import CommandKind
@@ -19,12 +20,13 @@ EVERY = 1
 TORCH = ("fsdp", "fsdp2")
 NO_WORKERS = "this trainer shows no workers that carry out a function (execute_with_func_generator)"
 NO_SCHEDULE = "the workers' optimizer is not torch's own (Megatron keeps its own schedule)"
+DISTILS = "the loss is that of distillation here: the KL coefficient is not what weighs it"
 NO_KL_THERE = "the workers' loss shows no coefficient of a KL term"
 
 
 def steer(session: Session, trainer: Any, checkpoints: Checkpoints | None = None) -> Checkpoints:
     """Registers the commands that this trainer can carry out, and says why it cannot the others."""
-    checkpoints = Checkpoints(trainer) if checkpoints is None else checkpoints
+    checkpoints = Checkpoints(trainer, session.refuse_poison) if checkpoints is None else checkpoints
     session.vitals.on(CommandKind.CHECKPOINT, checkpoints.save)
     session.vitals.on(CommandKind.STOP, checkpoints.stop)
     _steer_kl(session, trainer)
@@ -50,6 +52,8 @@ def _steer_kl(session: Session, trainer: Any) -> None:
         session.cannot(kind, NO_KL)
     elif term.place == "reward":
         session.vitals.on(kind, lambda value: setattr(controller, "value", value), session.coefficient)
+    elif session.settings.distills:
+        session.cannot(kind, DISTILS)
     elif not hasattr(group, "execute_with_func_generator"):
         session.cannot(kind, NO_WORKERS)
     else:
@@ -84,14 +88,20 @@ class Checkpoints:
     writes the checkpoint at the end of the next step, before it wakes the engine.
     """
 
-    def __init__(self, trainer: Any) -> None:
+    def __init__(self, trainer: Any, refuse_poison: Callable[[int], None] = lambda step: None) -> None:
         self._trainer: Any = weakref.proxy(trainer)
+        self._refuse_poison = refuse_poison
         self.by_command = False
         self._saved: int | None = None
         self._users_frequency: int | None = None
 
     def save(self, step: int) -> str | Later:
-        """The folder that has been written, or the step whose end will write it."""
+        """The folder that has been written, or the step whose end will write it.
+
+        Raises `Refused` where the weights are not finite.
+        """
+        if self._saved != step:
+            self._refuse_poison(step)
         if self._engine_is_awake:
             if self._users_frequency is None:
                 self._users_frequency = self._frequency

@@ -19,6 +19,8 @@ PATCHES: Mapping[str, str] = {
     "verl.utils.tracking": "rlvitals.integrations.verl.v0:patch_tracking",
     "verl.trainer.ppo.v1.trainer_base": "rlvitals.integrations.verl.v1:patch_trainer",
     "verl.trainer.ppo.ray_trainer": "rlvitals.integrations.verl.fitting:patch_legacy",
+    "agent_r1.trainer.ppo.ray_trainer": "rlvitals.integrations.verl.fitting:patch_agent",
+    "agent_r1.src.agent_ray_trainer": "rlvitals.integrations.verl.fitting:patch_agent",
     "verl.workers.utils.losses": "rlvitals.integrations.verl.workers:patch_losses",
     "verl.workers.engine.fsdp.transformer_impl": "rlvitals.integrations.verl.workers:patch_engine",
 }

@@ -181,7 +181,9 @@ def count_poisoned(worker: Any, data: Any) -> Any:
     from rlvitals.integrations.verl.ranks_of_workers import ARGUMENT
     from rlvitals.probes.updates import local
 
-    module: Any = getattr(getattr(getattr(worker, "actor", None), "engine", None), "module", None)
+    actor = getattr(worker, "actor", None)
+    # an actor before there were engines holds its module itself
+    module: Any = getattr(getattr(actor, "engine", actor), "module", None) or getattr(actor, "actor_module", None)
     found = math.nan
     with Guard("looking at the weights"):
         if hasattr(module, "parameters"):
