@@ -137,3 +137,28 @@ def test_a_fault_in_the_table_names_its_entry(text: str, expected: str) -> None:
 
 def test_an_empty_table_explains_nothing() -> None:
     assert diagnose(fired(gradient__norm="NaNx3"), Table(codes={}, causes=())) == []
+
+
+def test_an_engine_that_falls_behind_by_an_update_a_step_gets_no_weights() -> None:
+    incident = only(fired(ratio__rollout_logp_diff="0.012x55 0.025 0.041 0.06 0.085 0.11 0.14 0.2 0.3"))
+    assert (incident.cause, incident.severity) == ("stale_rollout_policy", Severity.CRITICAL)
+    assert set(incident.alerts) >= {"rollout_stale", "rollout_mismatch"}
+
+
+def test_an_engine_that_jumps_away_is_a_mismatch_and_not_stale() -> None:
+    assert only(fired(ratio__rollout_logp_diff="0.012x60 0.2x8")).cause == "rollout_mismatch"
+
+
+def test_a_rate_of_zero_is_the_cause_of_weights_that_do_not_move() -> None:
+    incident = only(
+        fired(
+            policy__learning_rate="1e-6x20 0x12",
+            gradient__update_ratio="1e-6x20 0x12",
+            gradient__skipped_steps="0x20 1x12",
+        )
+    )
+    assert (incident.cause, incident.onset_step) == ("lr_zero", 25)
+
+
+def test_completions_without_an_end_token_are_their_own_cause() -> None:
+    assert only(fired(length__stop_rate="0.9x5 0x6", length__truncation_rate="0.1x11")).cause == "eos_missing"
