@@ -17,7 +17,14 @@ from rlvitals.guard import outcome
 SETUP = "worker_process_setup_hook"
 NEXT = "RLVITALS_RAY_NEXT_HOOK"
 """The environment variable that names a hook of the user's own, which is called first."""
-FORWARDED = ("RLVITALS_MODE", "RLVITALS_URL", "RLVITALS_RUN", "RLVITALS_PROJECT")
+FORWARDED = (
+    "RLVITALS_MODE",
+    "RLVITALS_URL",
+    "RLVITALS_RUN_ID",
+    "RLVITALS_RUN_NAME",
+    "RLVITALS_PROJECT",
+    "RLVITALS_TEXTS",
+)
 """What workers on other machines need to know. Never a token: Ray's dashboard shows runtime environments."""
 _OF_A_JOB = "RAY_JOB_CONFIG_JSON_ENV_VAR"
 
