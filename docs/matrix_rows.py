@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from docs.matrix import CLIENT, REAL, SIGNALS, VERBS, Column, Trainer, all_of, cannot, untested, works
-from docs.matrix_clusters import OPENRLHF, SLIME, VERL
+from docs.matrix_clusters import AGENT_R1, OPENRLHF, SLIME, VERL
 from rlvitals.contract.command import CommandKind as Do
 from rlvitals.contract.metrics import Family as F
 
@@ -104,4 +104,4 @@ TAIL = Trainer(
     },
 )
 
-TRAINERS: tuple[Trainer, ...] = (TRL, VERL, OPENRLHF, SLIME, LOOP, TAIL)
+TRAINERS: tuple[Trainer, ...] = (TRL, VERL, AGENT_R1, OPENRLHF, SLIME, LOOP, TAIL)

@@ -40,7 +40,9 @@ class Session:
     def __init__(self, facts: Facts, reporter: Reporter, ranks: Ranks, coefficient: Coefficient) -> None:
         self.facts, self.reporter, self.ranks, self.coefficient = facts, reporter, ranks, coefficient
         self._withheld = facts.withheld()
-        self._reader = RolloutReader.of(facts, ranks=ranks.size, keep=facts.texts and reporter.enabled)
+        self._reader = RolloutReader.of(
+            facts, ranks=ranks.size, keep=facts.texts and reporter.enabled and reporter.settings.texts
+        )
         self._teller = Teller(
             reporter=reporter,
             ranks=ranks,
