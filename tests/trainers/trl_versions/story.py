@@ -52,6 +52,8 @@ class Story:
     def __init__(self, kind: str, folder: Path) -> None:
         self.kind, self.folder = kind, folder
         self.policy = tiny.save_policy(folder / "policy")
+        fields = getattr(trl, f"{kind.upper()}Config").__dataclass_fields__
+        self.reused = {"num_iterations": 2} if "num_iterations" in fields else {}
 
     def make(self, output: str = "output", **settings: Any) -> Any:
         name = self.kind.upper()
@@ -83,12 +85,12 @@ class Story:
         )
 
     def unwatched(self) -> str:
-        trainer = self.make(num_iterations=2)
+        trainer = self.make(**self.reused)
         trainer.train()
         return tiny.weights_hash(trainer)
 
     def watched(self) -> dict[str, Any]:
-        trainer = self.make(num_iterations=2)
+        trainer = self.make(**self.reused)
         recorder = Recorder(trainer)
         reporter = rlvitals.attach(trainer, kl_gradient_every=2)
         trainer.train()
@@ -146,7 +148,7 @@ class Story:
 
         for name in HOOKS:
             setattr(Session, name, failing(name))
-        trainer = self.make(num_iterations=2)
+        trainer = self.make(**self.reused)
         rlvitals.attach(trainer)
         trainer.train()
         for name, method in kept.items():

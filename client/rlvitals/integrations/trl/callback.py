@@ -50,7 +50,7 @@ class VitalsCallback(TrainerCallback):
         if self._pause_begins:
             self._pause(state, control, loop)
         with Guard("a step begins"):
-            optimizer = loop.get("optimizer")
+            optimizer = self._shown(loop, "optimizer")
             rate = float(optimizer.param_groups[0]["lr"]) if optimizer is not None else None
             self.session.step_begins(rate)
 
@@ -98,8 +98,8 @@ class VitalsCallback(TrainerCallback):
         actions = self.session.ranks.agree([_action(command) for command in taken])
         wheel = Wheel(
             trainer=self.session.trainer,
-            optimizer=loop.get("optimizer"),
-            scheduler=loop.get("lr_scheduler"),
+            optimizer=self._shown(loop, "optimizer"),
+            scheduler=self._shown(loop, "lr_scheduler"),
             flags=flags,
         )
         for place, (kind, argument) in enumerate(actions):
@@ -107,6 +107,11 @@ class VitalsCallback(TrainerCallback):
         if actions:
             with Guard("keeping the KL coefficient"):
                 self._remember(state)
+
+    def _shown(self, loop: dict[str, Any], name: str) -> Any:
+        """Of the loop, else of the trainer: transformers 4.49 shows callbacks none of them."""
+        shown = loop.get(name)
+        return getattr(self.session.trainer, name, None) if shown is None else shown
 
     def _do(self, kind: CommandKind, argument: float, wheel: Wheel, command: Command | None, step: int) -> None:
         control = self.session.reporter.control

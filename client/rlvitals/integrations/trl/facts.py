@@ -17,6 +17,7 @@ NEVER_STOPS = "this trainer's own loop never asks whether to stop: save a checkp
 NO_TRAINER = "RLVitalsCallback never sees the trainer: rlvitals.attach(trainer) can set it"
 
 ELSEWHERE = {
+    "progress.tokens": "this trainer counts no tokens",
     "critic.": "not measured: this trainer has no value head",
     "component.": "derived from rewards/<name>/mean where rules are judged",
     "correction.": "not measured: no vLLM, so nothing is corrected",
@@ -210,7 +211,7 @@ def _estimator(trainer: Any) -> str | None:
         return None
     if rewards_hold_kl(trainer):
         return str(getattr(trainer.args, "kl_estimator", "k1"))
-    if not hasattr(trainer.args, "num_iterations") or not hasattr(trainer, "epsilon_low"):
+    if not any(kind.__name__ == "GRPOTrainer" for kind in type(trainer).__mro__):
         return None
     return "k3 * ratio" if corrects_kl(trainer) else "k3"
 

@@ -41,6 +41,13 @@ class Tail:
         return found
 
 
+def of_training(trainer: Any) -> Mapping[str, list[float]]:
+    """The trainer's own metrics; before 0.16 those of training and evaluation are in one table."""
+    metrics: Mapping[str, Any] = getattr(trainer, "_metrics", None) or {}
+    found: Mapping[str, list[float]] = metrics.get("train", metrics)
+    return found
+
+
 def is_users_own(key: str) -> bool:
     """True for metrics that no registered one stands for: a user's ``log_metric``, …"""
     return not any(key == ours or (ours.endswith("/") and key.startswith(ours)) for ours in OURS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -102,6 +103,7 @@ def unseen(table: HookTable) -> dict[str, str]:
     return dict.fromkeys(OF_REWARDS, NO_REWARDS) if REWARDS in why else {}
 
 
+@cache
 def release() -> str:
     """The installed release of TRL, "" where there is none."""
     try:

@@ -16,7 +16,7 @@ from rlvitals.integrations.ranks import Ranks
 from rlvitals.integrations.steps import Finished
 from rlvitals.integrations.telling import Teller
 from rlvitals.integrations.trl import facts, places
-from rlvitals.integrations.trl.metrics_tail import Tail, evaluated, mean, numbers
+from rlvitals.integrations.trl.metrics_tail import Tail, evaluated, mean, numbers, of_training
 from rlvitals.probes.tally import Tally
 from rlvitals.reporter import Reporter
 
@@ -118,7 +118,7 @@ class ScalarSession:
         """Per-step values, whatever the logging interval averages over."""
         if self.trainer is None:
             return
-        shown = getattr(self.trainer, "_metrics", {}).get("train", {}), getattr(self.trainer, "stats", None) or {}
+        shown = of_training(self.trainer), getattr(self.trainer, "stats", None) or {}
         for tail, metrics in zip(self._tails, shown, strict=True):
             for name, fresh in tail.new(metrics).items():
                 self._keep(name, mean(fresh))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -21,7 +22,7 @@ from rlvitals.integrations.telling import Teller
 from rlvitals.integrations.trl import completions, facts, measure, places, reward_kl
 from rlvitals.integrations.trl.completions import Generation, Reader
 from rlvitals.integrations.trl.kl_gradient import measure_kl_gradient
-from rlvitals.integrations.trl.metrics_tail import Tail
+from rlvitals.integrations.trl.metrics_tail import Tail, of_training
 from rlvitals.integrations.trl.numbering import Numbering
 from rlvitals.integrations.trl.optimizer import OptimizerWatch
 from rlvitals.integrations.trl.reward_kl import Scored
@@ -221,7 +222,9 @@ class Session:
         """Collective over ranks. On a GPU with several ranks a step is told one step later, when it is copied."""
         finished = Finished(step=step, values={}, tally=Tally.zero(), pending=None)
         with Guard("measuring the step"):
+            began = time.perf_counter()
             finished = self._finish(step)
+            self.reporter.spent(time.perf_counter() - began)
         self._teller.tell(finished)
         with Guard("telling of the hooks"):
             self.table.saw(places.STEPS)
@@ -255,7 +258,7 @@ class Session:
         for sample in done.samples:
             self._teller.tell_sample(step, sample)
         pending = Pending(done.on_device) if done.on_device else None
-        fresh = self._tail.new(getattr(self.trainer, "_metrics", {}).get("train", {}))
+        fresh = self._tail.new(of_training(self.trainer))
         values = read_step_values(
             self.trainer, fresh, done, rewards_shown=places.patched(self.table, places.REWARDS)
         )
