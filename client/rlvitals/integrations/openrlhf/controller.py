@@ -142,6 +142,7 @@ class Controller:
 
     def _after_advantages(self, result: Any, *_: Any, **__: Any) -> None:
         """Copies what is told, and reads it on a thread of ours while the ranks train."""
+        self.vitals.reporter.current_phase = Phase.UPDATE
         pieces, self._pieces = self._pieces, []
         completions = Completions.of(result)
         self._explained = explained_variance(result)
@@ -188,6 +189,7 @@ class Controller:
         self.vitals.gradient(values.pop("gradient.norm", None))
         self.table.step_ends(self.vitals.reporter, int(step))
         before = self.steering.kl_coef()
+        self.vitals.reporter.current_phase = Phase.ROLLOUT
         self.vitals.step(int(step), values)
         if self.steering.kl_coef() != before:
             self._expected = self.steering.kl_coef()
