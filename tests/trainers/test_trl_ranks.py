@@ -94,6 +94,7 @@ def test_commands_that_arrive_at_any_time_are_obeyed_by_all_ranks(run: Run, lora
         runs=("plain", "watched", "steered"),
         beats=4,
         beat_s=0.05,
+        attach={"kl_gradient_every": 3},
         commands=[
             ("generation", 0, "k", "set_kl_coef", 0.1),
             ("evaluate", 2, "l", "scale_lr", 0.5),
@@ -129,6 +130,9 @@ def test_commands_that_arrive_at_any_time_are_obeyed_by_all_ranks(run: Run, lora
     # of the third step on the policy has left its reference, which for an adapter is the model without it
     assert all(values["kl.k3"] > 0 and values["kl.grad_norm"] > 0 for values in list(reports.values())[2:])
     assert all(values["ratio.max"] >= 1 for values in reports.values()), "batches are trained on more than once"
+    # a pass of its own through the bare model, which the other rank takes no part in
+    found = {step: values.get("kl.parameter_grad_norm", 0.0) > 0 for step, values in reports.items()}
+    assert [step for step, is_found in found.items() if is_found] == [3, 6]
     for values in (reports[1], reports[5]):
         assert {"text.invalid_utf8_per_1k", "text.never_trained_rate", "length.mean"} <= set(values)
     assert "text.invalid_utf8_per_1k" not in reports[2], "no generation in this step"

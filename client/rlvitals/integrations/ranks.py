@@ -76,10 +76,17 @@ class Ranks:
 
     def agree_to_wait(self, wait: bool) -> bool:
         """Rank 0's word on whether a pause goes on; False where the ranks have lost each other."""
+        return self._word(wait, "pausing the ranks")
+
+    def agree_to_be_late(self, late: bool) -> bool:
+        """Rank 0's word on whether steps are told one step later; ranks that differ would lose each other."""
+        return self._word(late, "agreeing on when steps are told")
+
+    def _word(self, own: bool, what: str) -> bool:
         if self.alone:
-            return wait
-        word = torch.tensor([float(wait)])
-        with Guard("pausing the ranks") as watch:
+            return own
+        word = torch.tensor([float(own)])
+        with Guard(what) as watch:
             dist.broadcast(word, src=self._first, group=self._group)
         if watch.failed:
             self._part()

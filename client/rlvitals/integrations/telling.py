@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -45,6 +46,7 @@ class Teller:
     own: Mapping[str, str] = field(default_factory=dict)
     tells: frozenset[str] | None = None
     table: TokenTable | None = None
+    _late: bool | None = None
     _waiting: Finished | None = None
     _owed: deque[tuple[Finished, int]] = field(default_factory=lambda: deque(maxlen=OWED_MAX))
 
@@ -55,11 +57,14 @@ class Teller:
             finished = replace(finished, tally=finished.tally + LEDGER.take())
         if self.ranks.alone:
             self._tell_alone(finished)
-        elif finished.pending is None:
-            self._tell_together(finished)
-        else:
+            return
+        if self._late is None:
+            self._late = self.ranks.agree_to_be_late(finished.pending is not None)
+        if self._late:
             self.settle()
             self._waiting = finished
+        else:
+            self._tell_together(finished)
 
     def settle(self) -> None:
         """Collective: tells the step that waited for its device."""
@@ -103,7 +108,9 @@ class Teller:
         with Guard("reporting the step"):
             if not self.reporter.enabled:
                 return
+            began = time.perf_counter()
             found = self._measured(finished, tally)
+            self.reporter.spent(time.perf_counter() - began)
             self.reporter.report(finished.step, found.values, missing=found.missing, extremes=found.extremes)
             self._owe(finished, found.extremes)
             for metric, (edges, counts) in found.histograms.items():

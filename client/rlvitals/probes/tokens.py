@@ -50,6 +50,8 @@ class TokenTable:
     decode: Decode | None = field(default=None, repr=False)
     mismatch: str = ""
     ranges: TokenRanges = field(default_factory=TokenRanges)
+    _marks: dict[str, Flags] = field(default_factory=dict, init=False, repr=False)
+    """As long as the vocabulary, and asked for at each step: made once."""
 
     @classmethod
     def read(
@@ -170,11 +172,15 @@ class TokenTable:
 
     def byte_pieces(self) -> Flags:
         """Per id (rows + 1,): what ``text.byte_piece_ratio`` counts, by the classes or by the user's range."""
-        return byte_pieces(self.classes, self.ranges)
+        if "byte_pieces" not in self._marks:
+            self._marks["byte_pieces"] = byte_pieces(self.classes, self.ranges)
+        return self._marks["byte_pieces"]
 
     def never_trained(self) -> Flags:
         """Per id (rows + 1,): what ``text.never_trained_rate`` counts, by the classes or by the user's ranges."""
-        return never_trained(self.classes, self.ranges)
+        if "never_trained" not in self._marks:
+            self._marks["never_trained"] = never_trained(self.classes, self.ranges)
+        return self._marks["never_trained"]
 
     def range_census(self, ranges: TokenRanges | None = None) -> str:
         """What each range of the user holds, a line each; of ``ranges``, or of those the table was read with."""

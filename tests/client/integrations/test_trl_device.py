@@ -66,6 +66,9 @@ class Together(Ranks):
     def agree(self, actions: Any) -> Any:
         return list(actions)
 
+    def agree_to_be_late(self, late: bool) -> bool:
+        return late
+
 
 @pytest.mark.usefixtures("on_device")
 def test_with_several_ranks_each_step_is_gathered_one_step_later_and_the_last_at_the_end(

@@ -11,7 +11,11 @@ import pytest
 import rlvitals
 from rlvitals.contract.report import Extreme
 from rlvitals.integrations.ranks import Ranks
+from rlvitals.integrations.steps import Finished
+from rlvitals.integrations.telling import Teller
+from rlvitals.probes.reduction import Pending
 from rlvitals.probes.tally import Tally
+from rlvitals.reporter import Reporter
 from tests.client.integrations import rank as rank_module
 from tests.client.integrations.conftest import MakeTrainer
 from tests.client.integrations.pair import run_pair
@@ -43,6 +47,9 @@ class Wire(Ranks):
     def agree(self, actions: Any) -> Any:
         return list(actions)
 
+    def agree_to_be_late(self, late: bool) -> bool:
+        return late
+
 
 @pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::UserWarning")
 def test_all_that_a_step_tells_crosses_the_wire_unchanged_and_adds_up(
@@ -62,6 +69,37 @@ def test_all_that_a_step_tells_crosses_the_wire_unchanged_and_adds_up(
                 assert twice.values[name] == 2 * own.measured().values[name]
         for name in ("policy.entropy", "gradient.top_parameter_share", "ratio.reference_max", "kl.k3"):
             assert twice.values[name] == pytest.approx(own.measured().values[name])
+
+
+class Calls(Ranks):
+    """The second of two ranks, of which rank 0 is late or not; only what it takes part in is counted."""
+
+    def __init__(self, late: bool) -> None:
+        super().__init__()
+        self.rank, self.size, self.late = 1, 2, late
+        self.calls: list[str] = []
+
+    def gather(self, tally: Tally) -> Tally:
+        self.calls.append("gather")
+        return tally
+
+    def agree_to_be_late(self, late: bool) -> bool:
+        self.calls.append("late?")
+        return self.late
+
+
+@pytest.mark.parametrize(
+    ("late", "calls"), [(False, ["late?", *["gather"] * 3]), (True, ["late?", *["gather"] * 2])]
+)
+def test_a_rank_whose_measuring_fails_takes_part_as_often_as_the_others(late: bool, calls: list[str]) -> None:
+    ranks = Calls(late)
+    teller = Teller(reporter=Reporter.disabled(), ranks=ranks)
+    for step, measured in enumerate([False, True, False], start=1):
+        pending = Pending([]) if measured else None
+        teller.tell(Finished(step=step, values={}, tally=Tally.zero(), pending=pending))
+    assert ranks.calls == calls
+    teller.settle()
+    assert ranks.calls.count("gather") == 3
 
 
 @pytest.mark.slow
