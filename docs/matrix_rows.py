@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from docs.matrix import CLIENT, REAL, SIGNALS, VERBS, Column, Trainer, all_of, cannot, untested, works
+from docs.matrix import CLIENT, REAL, SIGNALS, VERBS, Cell, Column, Row, Trainer, all_of, cannot, untested, works
 from docs.matrix_clusters import AGENT_R1, OPENRLHF, SLIME, VERL
 from rlvitals.contract.command import CommandKind as Do
 from rlvitals.contract.metrics import Family as F
@@ -18,6 +18,26 @@ _TOLD = _V + "test_each_metric_of_the_registry_is_given_or_missing_with_a_reason
 _MEASURED = _V + "test_what_is_told_is_what_the_recorded_tensors_say"
 _STEERED = _V + "test_commands_are_carried_out_and_their_values_read_back"
 _HELD = _V + "test_a_pause_holds_between_two_steps_and_stop_saves"
+_SHORT = _V + "test_a_trainer_that_shows_no_rewards_says_so_and_tells_what_it_logs"
+_LOGGED_ALONE = "this release shows no rewards by completion: what it logs of them is told"
+_N = REAL + "trl_versions/test_logged.py::"
+_SCALARS = works(
+    _N + "test_each_step_tells_its_own_numbers_whatever_the_logging_interval",
+    said="what the trainer logs, each step its own",
+)
+_NO_TENSORS = cannot("these trainers show what they log, not their tensors")
+_LOGGING: dict[Row, Cell] = {
+    **all_of(_SCALARS, F.REWARD, F.KL, F.POLICY, F.CRITIC, F.PROGRESS, F.GRADIENT),
+    **all_of(_NO_TENSORS, F.TEXT, F.LENGTH, F.COMPONENT, F.RATIO, F.CORRECTION, F.NUMERICS),
+    F.GUARD: untested("guards were run with GRPO only"),
+    F.SELF: works(_N + "test_steps_seen_are_steps_run_and_nothing_is_left_unsaid"),
+    Do.SET_KL_COEF: works(_N + "test_the_coefficient_is_set_and_the_trainer_uses_it_from_the_next_step_on"),
+    Do.STOP: works(
+        _N + "test_a_loop_that_never_asks_whether_to_stop_says_so_and_the_others_stop",
+        said="refused for PPO, whose loop never asks whether to stop",
+    ),
+    **all_of(works(_N + "test_pause_rate_and_checkpoint_work"), Do.PAUSE, Do.RESUME, Do.CHECKPOINT, Do.SCALE_LR),
+}
 TRL = Trainer(
     title="TRL",
     page="trl.md",
@@ -31,13 +51,21 @@ TRL = Trainer(
             versions=("0.17.0",),
             rows={F.GUARD: untested(_NOT_OLD)}
             | all_of(
-                works(
-                    _V + "test_a_trainer_that_shows_no_rewards_says_so_and_tells_what_it_logs",
-                    said="this release shows no rewards by completion: what it logs of them is told",
-                ),
+                works(_SHORT, said=_LOGGED_ALONE),
                 F.REWARD,
             ),
         ),
+        Column(
+            title="0.15",
+            versions=("0.15.2",),
+            rows={
+                F.GUARD: untested(_NOT_OLD),
+                F.REWARD: works(_SHORT, said=_LOGGED_ALONE),
+                F.RATIO: cannot("this release never reuses a generation: the ratio is 1 by construction"),
+                **all_of(cannot("this release has no method that generates alone"), F.TEXT, F.LENGTH),
+            },
+        ),
+        Column(title="PPO, OnlineDPO, Nash-MD, XPO", versions=(), rows=_LOGGING),
     ),
     rows={
         **all_of(works(_MEASURED, _TOLD), F.LENGTH, F.REWARD, F.KL, F.POLICY),

@@ -7,7 +7,6 @@ import sys
 from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -191,16 +190,15 @@ def test_any_trainer_of_transformers_may_be_watched_by_the_callback(make: MakeTr
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
-def test_a_logged_number_that_is_not_finite_stays_what_it_is_and_one_that_is_none_is_missing(value: float) -> None:
-    told: list[Any] = []
-    reporter: Any = SimpleNamespace(
-        enabled=True, event=lambda *_, **__: None, phase=lambda _: None, report=lambda *a, **k: told.append((a, k))
-    )
+def test_a_logged_number_that_is_not_finite_stays_what_it_is_and_one_that_is_none_is_missing(
+    make: MakeTrainer, value: float
+) -> None:
+    reporter = rlvitals.init()
     session = ScalarSession(reporter, reason=CALLBACK)
     session.logged(1, {"loss": value, "entropy": None, "kl": "0.1", "grad_norm": True})
     session.step_ends(1)
     session.settle()
-    ((_, values), rest) = told[0]
-    assert repr(values["policy.loss"]) == repr(value)
-    assert not {"policy.entropy", "kl.k3", "gradient.norm"} & set(values)
-    assert rest["missing"]["policy.entropy"] == CALLBACK
+    (step,) = tiny.steps(reporter)
+    assert repr(step.values["policy.loss"]) == repr(value)
+    assert not {"policy.entropy", "kl.k3", "gradient.norm"} & set(step.values)
+    assert step.missing["policy.entropy"] == CALLBACK

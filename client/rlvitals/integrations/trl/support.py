@@ -9,7 +9,7 @@ from rlvitals.guard import outcome
 from rlvitals.integrations.hooks import HookTable
 from rlvitals.integrations.trl import places
 
-VERSIONS = ("0.17.0", "0.20.0", "0.23.1", "0.29.1", "1.7.0", "1.13.0", "1.16.0")
+VERSIONS = ("0.15.2", "0.17.0", "0.20.0", "0.23.1", "0.29.1", "1.7.0", "1.13.0", "1.16.0")
 """GRPO in each; RLOO in those from 0.23 on."""
 NOT_INSTALLED = "TRL is not installed in this environment"
 
