@@ -85,8 +85,16 @@ def _empty() -> Component:
     return html.Div(
         [
             html.H2("No run yet"),
-            html.P("Attach your trainer with one line, and its vital signs appear here as it trains:"),
+            html.P("Attach your trainer with one line, and its vital signs appear here as it trains. In TRL:"),
             html.Pre(html.Code(_ATTACH), className="code"),
+            html.P(
+                [
+                    "verl from 0.9 on needs no line at all, OpenRLHF and slime take theirs on the command line, ",
+                    "a loop of your own takes a block. ",
+                    html.Code("rlvitals doctor"),
+                    " in the job's environment says whether a run there would be seen, and if not, why.",
+                ]
+            ),
             html.P(
                 [
                     "On this machine the client finds the service by itself. From another one, set ",
