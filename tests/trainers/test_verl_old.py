@@ -91,6 +91,9 @@ def test_each_step_that_is_run_is_seen_whole_and_the_run_is_bit_for_bit_the_same
             assert math.isfinite(step["values"][name]), name
         assert step["values"]["reward.group_size"] == 4
         assert step["values"]["policy.forced_loss_tokens"] == 0
+        # the second epoch's ratios, from the loss on the workers
+        assert step["values"]["ratio.max"] > 1 > step["values"]["ratio.min"] > 0
+        assert step["extremes"]["ratio.max"]["token_id"] is not None
     given = [step["values"]["length.truncation_rate"] for step in steps]
     assert given == pytest.approx(watched["cut"]), "what ended at the limit by itself was not cut"
     own = [step["response_length/clip_ratio"] for step in watched["logged"]]
@@ -207,6 +210,7 @@ def test_rows_that_fill_a_batch_up_are_no_completions_and_each_row_has_its_traje
     assert any(rows % 2 for rows in told["rows"]), "none of the batches was filled up"
     assert [step["step"] for step in steps] == list(range(1, STEPS + 1))
     assert all(step["values"]["policy.forced_loss_tokens"] == 0 for step in steps)
+    assert all(step["values"]["ratio.max"] > 1 for step in steps), "of Agent-R1's own loss"
 
 
 def test_the_run_of_an_agent_is_bit_for_bit_the_same(job: Job, agent_r1: str) -> None:

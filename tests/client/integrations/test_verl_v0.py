@@ -18,9 +18,11 @@ from rlvitals.contract.report import Event
 from rlvitals.control import ControlLimits
 from rlvitals.integrations.loop.commands import Later
 from rlvitals.integrations.steering import Refused
-from rlvitals.integrations.verl import agent_r1, legacy_control, ray_hook, v0
+from rlvitals.integrations.verl import agent_r1, legacy_control, legacy_losses, ray_hook, v0
 from rlvitals.integrations.verl import ranks_of_workers as ranks
 from rlvitals.integrations.verl.session import session_of
+from rlvitals.integrations.verl.workers import Ledger
+from rlvitals.probes.tally import Tally
 from rlvitals_monitor.alerts.replay import episodes, replay
 from rlvitals_monitor.alerts.scenario import read_scenarios
 from rlvitals_monitor.diagnosis.diagnose import diagnose
@@ -441,6 +443,66 @@ def test_ranks_that_do_not_agree_or_have_no_such_loss_are_a_reason(group: Any) -
     group.workers[1] = SimpleNamespace(actor=None)
     with pytest.raises(Refused, match="no coefficient"):
         legacy_control._set_in_loss(SimpleNamespace(kl_coef=0.1), group, 0.25)  # type: ignore[arg-type]
+
+
+# -- the policy loss on old workers -----------------------------------------------------------------
+
+
+@pytest.fixture
+def core(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A module that gives losses by name, watched; the loss raises on log-probs above 0."""
+
+    def loss(old_log_prob: Any, log_prob: Any, advantages: Any, response_mask: Any, config: Any = None) -> Any:
+        if (log_prob > 0).any():
+            raise ValueError("its own")
+        return log_prob.sum(), {}
+
+    module = ModuleType("agent_r1.trainer.ppo.core_algos")
+    module.get_policy_loss_fn = lambda name: loss  # type: ignore[attr-defined]
+    monkeypatch.setattr(legacy_losses, "LEDGER", Ledger())
+    legacy_losses.patch_core(module)
+    return module
+
+
+def call(core: Any, logp: Tensor, **model_inputs: Tensor) -> Any:
+    """As an actor does, whose micro-batch has this name."""
+    return core.get_policy_loss_fn("vanilla")(
+        log_prob=logp,
+        old_log_prob=torch.full((1, 2), -1.0),
+        advantages=torch.ones(1, 2),
+        response_mask=torch.ones(1, 2),
+    )
+
+
+def measured() -> Any:
+    tally = Tally.zero()
+    for reduction in legacy_losses.LEDGER.found:
+        tally += reduction.tally()
+    return tally.measured()
+
+
+def test_a_policy_loss_tells_its_ratios_with_ids_and_gives_what_it_gave(core: Any) -> None:
+    result, _ = call(core, torch.tensor([[-0.5, -2.0]]), responses=torch.tensor([[4, END]]))
+    assert result == -2.5
+    told = measured()
+    assert told.values["ratio.max"] == pytest.approx(math.exp(0.5))
+    assert told.extremes["ratio.min"].token_id == END
+
+
+@pytest.mark.parametrize(("value", "name"), [(NAN, "nan"), (-INF, "negative_infinity")])
+def test_a_new_log_prob_that_is_not_finite_is_counted_as_what_it_is(core: Any, value: float, name: str) -> None:
+    call(core, torch.tensor([[value, -1.0]]))
+    assert measured().values[f"numerics.{name}"] >= 1
+
+
+def test_what_a_policy_loss_raises_is_raised_and_what_ours_raises_is_not(
+    core: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(ValueError, match="its own"):
+        call(core, torch.ones(1, 2))
+    monkeypatch.delenv("RLVITALS_RAISE", raising=False)
+    monkeypatch.setattr(legacy_losses, "_measure", lambda *_: 1 / 0)
+    assert call(core, torch.tensor([[-0.5, -2.0]]))[0] == -2.5
 
 
 # -- Ray's hook ------------------------------------------------------------------------------------

@@ -64,6 +64,11 @@ class AgentGroup(Group):
     rows: list[int]
     _dispatch_info: ClassVar = {"actor": list(range(RANKS)), "ref": list(range(RANKS))}
 
+    def policy_loss(self) -> Any:
+        from agent_r1.trainer.ppo import core_algos
+
+        return core_algos.get_policy_loss_fn("vanilla")
+
     def _query_dispatch_info(self, mesh: str) -> list[int]:
         return self._dispatch_info[mesh]
 

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from tests.trainers.verl_old import toy
 
-RANKS = 2
+RANKS, EPOCHS = 2, 2
 
 
 class Worker:
@@ -117,6 +117,13 @@ class Group:
         jagged = {name: whole_sequences(batch, value) for name, value in zip(names, named.values(), strict=True)}
         return tu.get_tensordict(jagged, non_tensor_dict={"metrics": {"mfu": 0.0}})
 
+    def policy_loss(self) -> Any:
+        """As this release's own actor finds it; None where it calls one by name."""
+        from verl.trainer.ppo import core_algos
+
+        known = hasattr(core_algos, "compute_policy_loss_vanilla")
+        return core_algos.get_policy_loss_fn("vanilla") if known else None
+
     # -- the update --------------------------------------------------------------------------------
 
     def update_actor(self, batch: Any) -> Any:
@@ -125,35 +132,36 @@ class Group:
         if self.engine:
             return self._update_engine(batch)
         told: dict[str, list[float]] = {}
-        shards = batch.chunk(RANKS)
-        for worker, shard in zip(self.workers, shards, strict=True):
-            worker.actor_optimizer.zero_grad()
-            loss, metrics = legacy_loss(worker, shard.batch)
-            loss.backward()
-            for name, value in metrics.items():
-                told.setdefault(name, []).append(value)
-        told["actor/grad_norm"], told["actor/lr"] = (
-            [self._step()],
-            [self.workers[0].actor_lr_scheduler.get_last_lr()[0]],
-        )
+        shards, norms = batch.chunk(RANKS), []
+        for _ in range(EPOCHS):
+            for worker, shard in zip(self.workers, shards, strict=True):
+                worker.actor_optimizer.zero_grad()
+                loss, metrics = legacy_loss(worker, shard.batch, self.policy_loss())
+                loss.backward()
+                for name, value in metrics.items():
+                    told.setdefault(name, []).append(value)
+            norms.append(self._step())
+        told |= {"actor/grad_norm": norms, "actor/lr": [self.workers[0].actor_lr_scheduler.get_last_lr()[0]]}
         return DataProto(meta_info={"metrics": told})
 
     def _update_engine(self, batch: Any) -> Any:
         from verl.utils import tensordict_utils as tu
 
         tu.assign_non_tensor(batch, dp_size=1, batch_num_tokens=None)
-        told: dict[str, list[float]] = {}
-        for worker in self.workers:
-            worker.actor_optimizer.zero_grad()
-            logp, _ = worker.policy.logp(batch["prompts"][:, -1], batch["responses"])
-            output = {"log_probs": whole_sequences(batch, logp)}
-            loss, metrics = worker.actor.loss_fn(model_output=output, data=batch)
-            loss.backward()
-            for name, value in metrics.items():
-                plain = value.aggregate() if hasattr(value, "aggregate") else value
-                told.setdefault(name.removeprefix("actor/"), []).append(float(plain))
-        told["grad_norm"], told["lr"] = [self._step()], [self.workers[0].actor_lr_scheduler.get_last_lr()[0]]
-        return tu.get_tensordict({}, non_tensor_dict={"metrics": {**told, "mfu": 0.0}})
+        told: dict[str, list[float]] = {"mfu": [0.0], "grad_norm": []}
+        for _ in range(EPOCHS):
+            for worker in self.workers:
+                worker.actor_optimizer.zero_grad()
+                logp, _ = worker.policy.logp(batch["prompts"][:, -1], batch["responses"])
+                output = {"log_probs": whole_sequences(batch, logp)}
+                loss, metrics = worker.actor.loss_fn(model_output=output, data=batch)
+                loss.backward()
+                for name, value in metrics.items():
+                    plain = value.aggregate() if hasattr(value, "aggregate") else value
+                    told.setdefault(name.removeprefix("actor/"), []).append(float(plain))
+            told["grad_norm"].append(self._step())
+        told["lr"] = [self.workers[0].actor_lr_scheduler.get_last_lr()[0]]
+        return tu.get_tensordict({}, non_tensor_dict={"metrics": told})
 
     def _step(self) -> float:
         """Averages the ranks' gradients, clips, steps. The norm before clipping."""
@@ -190,15 +198,16 @@ class Group:
     def stop_profile(self, **_: Any) -> None: ...
 
 
-def legacy_loss(worker: Worker, batch: Any) -> tuple[Tensor, dict[str, float]]:
+def legacy_loss(worker: Worker, batch: Any, policy_loss: Any) -> tuple[Tensor, dict[str, float]]:
     """The loss of verl's own actors up to 0.7: clipped, with the KL term by the coefficient in force."""
     from verl.trainer.ppo import core_algos
 
     config = worker.actor.config
     logp, _ = worker.policy.logp(batch["prompts"][:, -1], batch["responses"])
     mask, told = loss_mask(batch), {}
-    if hasattr(core_algos, "compute_policy_loss_vanilla"):
-        found = core_algos.get_policy_loss_fn("vanilla")(
+    model_inputs = batch  # noqa: F841  the name that verl's actors have for it
+    if policy_loss is not None:
+        found = policy_loss(
             old_log_prob=batch["old_log_probs"],
             log_prob=logp,
             advantages=batch["advantages"],

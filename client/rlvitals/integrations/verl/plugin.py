@@ -21,6 +21,8 @@ PATCHES: Mapping[str, str] = {
     "verl.trainer.ppo.ray_trainer": "rlvitals.integrations.verl.fitting:patch_legacy",
     "agent_r1.trainer.ppo.ray_trainer": "rlvitals.integrations.verl.fitting:patch_agent",
     "agent_r1.src.agent_ray_trainer": "rlvitals.integrations.verl.fitting:patch_agent",
+    "verl.trainer.ppo.core_algos": "rlvitals.integrations.verl.legacy_losses:patch_core",
+    "agent_r1.trainer.ppo.core_algos": "rlvitals.integrations.verl.legacy_losses:patch_core",
     "verl.workers.utils.losses": "rlvitals.integrations.verl.workers:patch_losses",
     "verl.workers.engine.fsdp.transformer_impl": "rlvitals.integrations.verl.workers:patch_engine",
 }
