@@ -205,6 +205,12 @@ def test_a_coefficient_is_never_set_from_zero_or_from_nothing(value: Any, reason
         steering.set_kl_coef(PPOTrainer(value), 0.1)
 
 
+def test_the_beta_of_a_distillation_is_no_kl_coefficient() -> None:
+    distillation = SimpleNamespace(beta=0.5, args=SimpleNamespace(), teacher_model=object())
+    assert facts.kl_coef(distillation) is None
+    assert facts.no_kl_control(distillation) == facts.NO_COEFFICIENT
+
+
 def test_only_a_loop_of_ppos_own_never_stops() -> None:
     stop = CommandKind.STOP.value
     assert facts.loop_capabilities(PPOTrainer(0.1).args)[stop] == facts.NEVER_STOPS

@@ -93,10 +93,13 @@ def name_of(model: Any) -> str:
 
 
 def coefficient_place(trainer: Any) -> tuple[Any, str] | None:
-    """The object and the attribute that the trainer reads its coefficient from; None where it has none."""
+    """The object and the attribute that the trainer reads its coefficient from; None where it has none.
+
+    Without a reference model ``beta`` is something else: distillation mixes two divergences by it.
+    """
     if isinstance(getattr(type(trainer), "beta", None), property):  # OnlineDPO and its kin
         return trainer, "_beta"
-    if hasattr(trainer, "beta"):
+    if hasattr(trainer, "beta") and hasattr(trainer, "ref_model"):
         return trainer, "beta"
     return (trainer.args, "kl_coef") if hasattr(trainer.args, "kl_coef") else None
 

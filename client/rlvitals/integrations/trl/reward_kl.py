@@ -81,7 +81,7 @@ def _kl(
 def _without_pull(build: Callable[[Sequence[Floats]], Tally], parts: Sequence[Floats]) -> Tally:
     """No gradient of it is taken: it pulls by the advantages."""
     tally = build(parts)
-    return replace(tally, sums={name: value for name, value in tally.sums.items() if name != "kl.pull_sq"})
+    return replace(tally, sums={**tally.sums, "kl.pull_sq": 0.0})
 
 
 def _no_share(trainer: Any, advantages: Tensor | None, totals: Floats | None, first: int) -> str:
