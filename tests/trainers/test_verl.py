@@ -5,7 +5,9 @@ The accelerator and the sampling engine are stand-ins (tests/trainers/verl), all
 
 from __future__ import annotations
 
+import json
 import math
+import subprocess
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,12 +20,14 @@ from rlvitals.contract.report import Event, EventKind, StepReport, Text
 from rlvitals.follow import Follower
 from rlvitals.spool import journals
 from tests.end_to_end.server import Server, serving, wait_until
-from tests.trainers.verl.job import STEPS, Job
+from tests.trainers.verl.job import HERE, STEPS, Job
 
 RULE = "kl_pull_dominates"
 COEFFICIENT, SANE = 200.0, 2.0
 JOB_S = 420.0
 POISONED = 3
+RAISING = "cpu_platform,rlvitals.integrations.verl,raising"
+VALIDATING = ("trainer.val_before_train=True", "trainer.test_freq=2", "data.val_max_samples=2")
 TRAINERS = ("v1", "v0")
 REGISTERED = {metric.name for metric in METRICS if metric.family is not Family.SELF}
 
@@ -63,7 +67,7 @@ class Run:
 
 @pytest.fixture(scope="session")
 def run_job(python: Path, folder: Path) -> Callable[..., Run]:
-    """Each job once; ``kind`` is off, watched or raising. The gradient of one step is poisoned in all of them."""
+    """Each job once; ``kind`` is watched or raising. The gradient of one step is poisoned in all of them."""
     kept: dict[tuple[str, str], Run] = {}
 
     def run_job(trainer: str, kind: str) -> Run:
@@ -78,14 +82,14 @@ def _run(python: Path, folder: Path, trainer: str, kind: str) -> Run:
     name = f"{trainer}-{kind}"
     spool, called = folder / f"{name}-spool", folder / f"{name}.called"
     env = {
-        "RLVITALS_MODE": "disabled" if kind == "off" else "offline",
+        "RLVITALS_MODE": "offline",
         "RLVITALS_DIR": str(spool),
         "RLVITALS_RUN_ID": name,
         "CPU_POISON_STEP": str(POISONED),
         "RAISING_CALLED": str(called),
     }
     if kind == "raising":
-        env["VERL_USE_EXTERNAL_MODULES"] = "cpu_platform,rlvitals.integrations.verl,raising"
+        env["VERL_USE_EXTERNAL_MODULES"] = RAISING
     job = Job(python=python, folder=folder, v1=trainer == "v1", env=env, name=name, overrides=VALIDATING)
     code = job.run(JOB_S)
     return Run(
@@ -95,9 +99,6 @@ def _run(python: Path, folder: Path, trainer: str, kind: str) -> Run:
         records=_records(spool),
         called=set(called.read_text().split()) if called.exists() else set(),
     )
-
-
-VALIDATING = ("trainer.val_before_train=True", "trainer.test_freq=2", "data.val_max_samples=2")
 
 
 def _records(spool: Path) -> list[Any]:
@@ -203,22 +204,75 @@ def test_no_hook_is_blind(run_job: Callable[..., Run], trainer: str) -> None:
 # -- no harm -------------------------------------------------------------------------------------------
 
 
-def test_the_weights_are_the_same_with_us_and_without(run_job: Callable[..., Run], trainer: str) -> None:
-    off, watched = run_job(trainer, "off"), run_job(trainer, "watched")
-    assert off.code == 0, off.log[-3000:]
-    assert not off.records
-    assert len(off.digests) > STEPS
-    assert off.digests == watched.digests
-
-
 def test_hooks_that_all_raise_leave_the_weights_as_they_are(run_job: Callable[..., Run], trainer: str) -> None:
-    off, raising = run_job(trainer, "off"), run_job(trainer, "raising")
+    watched, raising = run_job(trainer, "watched"), run_job(trainer, "raising")
     assert raising.code == 0, raising.log[-3000:]
-    assert raising.digests == off.digests
+    assert len(watched.digests) > STEPS
+    assert raising.digests == watched.digests
     expected = {"workers._loss_computed", "workers._step_begins", "v0.find_caller"}
     assert expected <= raising.called
     if trainer == "v1":
         assert {"v1._metrics", "v1._step_ends", "v1._stepped"} <= raising.called
+
+
+@pytest.fixture(scope="session")
+def work(python: Path, folder: Path) -> Callable[[str], Mapping[str, Any]]:
+    """One engine worker without Ray, by what is done to it: off, watched or raising."""
+    kept: dict[str, Mapping[str, Any]] = {}
+
+    def work(kind: str) -> Mapping[str, Any]:
+        if kind not in kept:
+            env = {
+                "RLVITALS_MODE": "disabled" if kind == "off" else "offline",
+                "RLVITALS_DIR": str(folder / f"worker-{kind}-spool"),
+                "RAISING_CALLED": str(folder / f"worker-{kind}.called"),
+            }
+            if kind == "raising":
+                env["VERL_USE_EXTERNAL_MODULES"] = RAISING
+            job = Job(python=python, folder=folder, env=env, name=f"worker-{kind}")
+            job.prepare()
+            done = subprocess.run(
+                [str(python), str(HERE / "worker.py"), str(folder), kind],
+                env=job.environment(),
+                capture_output=True,
+                text=True,
+                timeout=JOB_S,
+                check=False,
+            )
+            assert done.returncode == 0, done.stderr[-3000:]
+            kept[kind] = json.loads(done.stdout.splitlines()[-1])
+        return kept[kind]
+
+    return work
+
+
+@pytest.mark.parametrize("kind", ["watched", "raising"])
+def test_a_workers_weights_are_the_same_with_us_and_without(
+    work: Callable[[str], Mapping[str, Any]], kind: str, folder: Path
+) -> None:
+    assert work(kind)["digests"] == work("off")["digests"]
+    assert len(set(work("off")["digests"])) == 3
+    if kind == "raising":
+        called = set((folder / "worker-raising.called").read_text().split())
+        assert {"workers._loss_computed", "workers._step_begins", "workers._step_done"} <= called
+
+
+def test_a_worker_tells_each_update_once_with_token_ids(work: Callable[[str], Mapping[str, Any]]) -> None:
+    for told in work("watched")["told"]:
+        assert told["hooks"] == {"loss": 2, "optimizer": 1}
+        assert told["values"]["ratio.max"] > told["values"]["ratio.min"]
+        assert told["values"]["gradient.skipped_steps"] == 0
+        assert isinstance(told["token"], int)
+
+
+def test_a_worker_takes_a_coefficient_and_a_rate_and_finds_poison(
+    work: Callable[[str], Mapping[str, Any]],
+) -> None:
+    told = work("watched")["steered"]
+    # what it says it has, and what the loss of its next update logs
+    assert told["kl"] == [0.5, 0.5]
+    assert told["rate"] == [0.01, 0.005]
+    assert told["poisoned"] == [0, 1]
 
 
 # -- the story -----------------------------------------------------------------------------------------
