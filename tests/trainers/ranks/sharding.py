@@ -18,6 +18,9 @@ def settings(how: str) -> dict[str, Any]:
             "use_orig_params": True,
             "sync_module_states": "false",
         }
+        if how == "fsdp1":
+            # whole, this torch's FSDP 1 dies in saving them on the CPU, with us and without
+            config["state_dict_type"] = "SHARDED_STATE_DICT"
         return {"fsdp": "full_shard auto_wrap", "fsdp_config": config}
     if how.startswith("zero"):
         return {"deepspeed": _deepspeed(int(how[-1])), "use_cpu": False}

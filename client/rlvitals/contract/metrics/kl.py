@@ -148,7 +148,7 @@ KL: tuple[Metric, ...] = (
             "L2 norm over log-probs of the gradient that the KL term really has in the loss: weights, clamps and "
             "coefficient included."
         ),
-        formula="coef * sqrt(sum (w k')^2), k' = 0 where a clamp lets go",
+        formula="coef * sqrt(sum (w k')^2) / ranks, k' = 0 where a clamp lets go",
         shape=WEIGHED,
         edge=(
             f"{OVERFLOW} NaN where exp(d) overflows the log-probs' float type in front of a clamp. 0 where the "
