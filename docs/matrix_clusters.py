@@ -8,8 +8,6 @@ from rlvitals.contract.metrics import Family as F
 
 _W = REAL + "test_verl.py::"
 _TOLD_VERL = _W + "test_what_verl_can_tell_is_told"
-_SHAPED = CLIENT + "test_verl_v1.py::"
-_SHAPES = "shown with objects of verl's shape, not with verl itself"
 _OLD = REAL + "test_verl_old.py::"
 _OURS = (
     "0.4.1, 0.5.0, 0.6.1, 0.7 and 0.8.0: verl's own driver, objects and losses; generation and workers stand in"
@@ -33,7 +31,11 @@ VERL = Trainer(
                     *(F.TEXT, F.LENGTH, F.REWARD, F.KL, F.RATIO, F.POLICY, F.PROGRESS, F.SELF),
                 ),
                 **all_of(
-                    untested("what verl logs of it is drawn; its workers were stand-ins"), F.GRADIENT, F.NUMERICS
+                    works(
+                        _OLD + "test_a_gradient_norm_that_is_nan_is_told_as_nan_at_that_very_step",
+                        said="0.4.1 and 0.8.0, with stand-ins for workers: the norm, not the single parameters",
+                    ),
+                    *(F.GRADIENT, F.NUMERICS),
                 ),
                 **all_of(
                     works(
@@ -61,11 +63,15 @@ VERL = Trainer(
         **all_of(works(_W + "test_the_pause_held_the_job_between_two_steps"), Do.PAUSE, Do.RESUME),
         **all_of(works(_W + "test_checkpoint_and_stop_end_the_job_well"), Do.STOP, Do.CHECKPOINT),
         Do.SET_KL_COEF: works(_W + "test_an_approved_coefficient_holds_on_the_workers_from_the_next_step_on"),
-        Do.SCALE_LR: works(_SHAPED + "test_the_learning_rate_is_scaled_on_all_ranks", said=_SHAPES),
+        Do.SCALE_LR: works(
+            _W + "test_a_worker_takes_a_coefficient_and_a_rate_and_finds_poison",
+            CLIENT + "test_verl_v1.py::test_the_learning_rate_is_scaled_on_all_ranks",
+            said="one engine worker of verl's; on all ranks with objects of verl's shape",
+        ),
     },
 )
 
-_ONE = "one release of its main branch on verl 0.7; generation and workers stand in"
+_ONE = "its main branch on verl 0.7.0; generation and workers stand in"
 AGENT_R1 = Trainer(
     title="Agent-R1",
     page="agent-r1.md",
