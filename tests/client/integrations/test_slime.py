@@ -294,6 +294,9 @@ def test_the_settings_go_to_the_run_without_its_secrets(policy: Path, tmp_path: 
     config = manager.vitals.reporter.run.config
     assert config["kl_loss_type"] == "low_var_kl"
     assert config["wandb_key"] != "a-secret"
+    assert config["kl_coef"] == 0.01, "that of the loss: bounds of commands are factors of it"
+    assert config["reward_kl_coef"] == 0.0
+    assert (config["epsilon_high"], config["group_size"], config["length_cap"]) == (0.28, 2, 4)
 
 
 def test_the_table_of_hooks_says_that_slime_is_not_installed() -> None:

@@ -12,6 +12,7 @@ from rlvitals.integrations.loop.facts import Coefficient, Facts
 from rlvitals.integrations.loop.session import Session
 from rlvitals.integrations.loop.vitals import Vitals
 from rlvitals.integrations.ranks import Ranks
+from rlvitals.integrations.slime import arguments
 from rlvitals.integrations.slime.identity import agree
 from rlvitals.part import Part
 from rlvitals.reporter import Reporter
@@ -32,7 +33,7 @@ def open_vitals(
     with Guard("slime: opening the run"):
         if ranks.rank == 0:
             who = agree(args)
-            told = {**facts.config(), **vars(args), "world_size": ranks.size} if leads else None
+            told = settings_of(args, facts) if leads else None
             reporter = init(
                 run=who.run,
                 framework="slime" if leads else "",
@@ -46,6 +47,14 @@ def open_vitals(
         reporter.control.user_value(CommandKind.SET_KL_COEF, value)
     commands = Commands(reporter, ranks=ranks, coefficient=coefficient)
     return Vitals(reporter, commands, Session(facts, reporter, ranks, coefficient))
+
+
+def settings_of(args: Any, facts: Facts) -> dict[str, Any]:
+    """All of slime's arguments, and over them those names that rules use: its ``kl_coef`` is that of the reward
+    alone, and 0 where the loss has the coefficient.
+    """
+    training = Facts(**arguments.training_facts(args)).config()
+    return {**vars(args), "reward_kl_coef": getattr(args, "kl_coef", None), **training, **facts.config()}
 
 
 def tokenizer_of(args: Any) -> Any:
