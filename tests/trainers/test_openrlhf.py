@@ -148,8 +148,8 @@ def test_asynchronous_training_is_seen_steered_and_stopped(make: MakeJob, server
     assert (job.folder / "checkpoints" / "_actor" / f"global_step{job.steps_run[-1]}").is_dir()
 
 
-# One prompt a step: with several, Ray hands on whichever is done first. Adam's eps above the rounding of gradients that
-# are 0 but for it (those of the keys' biases): their signs, and so whole steps of Adam, differ from run to run.
+# One prompt a step: with several, Ray hands on whichever is done first. And Adam's eps above the rounding of
+# gradients that are 0 but for it (those of the keys' biases), of whose signs it would make whole steps.
 SAME = (
     *("--rollout.batch_size", "1", "--rollout.n_samples_per_prompt", "8", "--data.max_samples", "4"),
     *("--train.full_determinism_enable", "--actor.adam.eps", "1e-2"),
