@@ -1,4 +1,4 @@
-"""``rlvitals rules check | test | backtest | list``: the live engine, over files and stored runs."""
+"""``rlvitals rules check | test | backtest | learn | list``: the live engine, over files and stored runs."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 from rlvitals_monitor.alerts.replay import Episode, Step, episodes, replay
 from rlvitals_monitor.alerts.scenario import run_files
 from rlvitals_monitor.alerts.settings import RuleSettings
+from rlvitals_monitor.bands import learn_bands, write_rules
 from rlvitals_monitor.errors import ServiceError
 from rlvitals_monitor.importers.past_run import read_past_run
 from rlvitals_monitor.rules.document import RuleFileError
@@ -112,6 +113,9 @@ def _parser() -> argparse.ArgumentParser:
         "--against", action="append", type=Path, default=[], help="rule files to compare with; repeatable"
     )
     looking.set_defaults(run=_backtest)
+    learning = actions.add_parser("learn", help="bands from healthy past runs, as a rule file on standard output")
+    learning.add_argument("names", metavar="run", nargs="+", help="a stored run's id, or a log file; two or more")
+    learning.set_defaults(run=_learn)
     listing = actions.add_parser("list", help="the rules in force")
     listing.set_defaults(run=_list)
     return parser
@@ -207,6 +211,24 @@ def _differences(found: Sequence[Difference]) -> str:
 def _at(steps: Sequence[int], most: int = 5) -> str:
     shown = ", ".join(map(str, steps[:most])) + (f" and {len(steps) - most} more" if len(steps) > most else "")
     return f"step {shown}" if steps else "quiet"
+
+
+def _learn(told: argparse.Namespace) -> int:
+    store = Store(Settings().store_url)
+    try:
+        runs = {name: [values for _, _, values in _steps_of(store, name)] for name in told.names}
+    finally:
+        store.close()
+    sys.stdout.write(write_rules(learn_bands(runs), list(runs)))
+    return 0
+
+
+def _steps_of(store: Store, name: str) -> Iterator[Step]:
+    if Path(name).exists():
+        return read_past_run(Path(name)).steps
+    with store.read() as connection:
+        number, _ = find_attempt(connection, name)
+    return _stored_steps(store, number)
 
 
 def _list(told: argparse.Namespace) -> int:
