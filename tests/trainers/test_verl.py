@@ -83,6 +83,7 @@ def _run(python: Path, folder: Path, trainer: str, kind: str) -> Run:
     spool, called = folder / f"{name}-spool", folder / f"{name}.called"
     env = {
         "RLVITALS_MODE": "offline",
+        "RLVITALS_RAISE": str(int(kind != "raising")),
         "RLVITALS_DIR": str(spool),
         "RLVITALS_RUN_ID": name,
         "CPU_POISON_STEP": str(POISONED),
@@ -224,6 +225,7 @@ def work(python: Path, folder: Path) -> Callable[[str], Mapping[str, Any]]:
         if kind not in kept:
             env = {
                 "RLVITALS_MODE": "disabled" if kind == "off" else "offline",
+                "RLVITALS_RAISE": str(int(kind != "raising")),
                 "RLVITALS_DIR": str(folder / f"worker-{kind}-spool"),
                 "RAISING_CALLED": str(folder / f"worker-{kind}.called"),
             }
@@ -300,7 +302,12 @@ def story(python: Path, folder: Path, trainer: str, tmp_path_factory: pytest.Tem
             folder=folder,
             v1=trainer == "v1",
             name=name,
-            env={**server.env, "RLVITALS_RUN_ID": name, "RLVITALS_DIR": str(folder / f"{name}-spool")},
+            env={
+                **server.env,
+                "RLVITALS_RAISE": "0",
+                "RLVITALS_RUN_ID": name,
+                "RLVITALS_DIR": str(folder / f"{name}-spool"),
+            },
             overrides=(
                 "trainer.total_training_steps=500",
                 f"actor_rollout_ref.actor.kl_loss_coef={COEFFICIENT}",
