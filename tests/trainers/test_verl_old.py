@@ -124,6 +124,14 @@ def test_commands_are_carried_out_between_two_steps_and_read_back_from_every_ran
     assert [e["payload"]["phase"] for e in events if e["kind"] == "phase"] == ["paused", "update", "finished"]
 
 
+@pytest.mark.parametrize("release", ["verl-0.4", "verl-0.8"])
+def test_a_gradient_norm_that_is_nan_is_told_as_nan_at_that_very_step(job: Job, release: str) -> None:
+    steps = job.run(release, poison=3)["journal"]["steps"]
+    norms = [step["values"]["gradient.norm"] for step in steps]
+    assert [math.isnan(norm) for norm in norms] == [False, False, True, False, False]
+    assert [step["values"]["numerics.nonfinite_gradient"] for step in steps] == [0, 0, 1, 0, 0]
+
+
 @pytest.mark.parametrize(
     ("release", "fails"),
     [
@@ -211,6 +219,7 @@ def test_rows_that_fill_a_batch_up_are_no_completions_and_each_row_has_its_traje
     assert [step["step"] for step in steps] == list(range(1, STEPS + 1))
     assert all(step["values"]["policy.forced_loss_tokens"] == 0 for step in steps)
     assert all(step["values"]["ratio.max"] > 1 for step in steps), "of Agent-R1's own loss"
+    assert all(math.isfinite(step["values"]["kl.k3"]) for step in steps)
 
 
 def test_the_run_of_an_agent_is_bit_for_bit_the_same(job: Job, agent_r1: str) -> None:
@@ -244,7 +253,11 @@ def test_without_the_samplers_log_probs_nobody_says_who_wrote_a_token_and_the_re
 
 
 def test_an_agents_coefficient_is_set_on_all_ranks(job: Job, agent_r1: str) -> None:
-    told = agent(job, agent_r1, commands=[[2, "set_kl_coef", 0.05], [3, "stop", None]], steps=20)
+    asked = [[2, "set_kl_coef", 0.05], [2, "pause", None], [2, "scale_lr", 0.5], [3, "stop", None]]
+    told = agent(job, agent_r1, commands=asked, steps=20)
+    outcomes = {one["command"].partition("-")[0]: one["state"] for one in told["journal"]["outcomes"]}
+    wanted = ("set_kl_coef", "pause", "resume", "scale_lr", "stop")
+    assert outcomes == dict.fromkeys(wanted, "applied")
     assert told["kl"] == [0.05, 0.05]
     assert told["steps"] == 4
     assert told["saved"] == [3]

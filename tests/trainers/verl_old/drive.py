@@ -27,7 +27,7 @@ def main(settings: dict[str, Any]) -> None:
     full = release()
     tokenizer = toy.make_tokenizer()
     config = make_config(settings, full[:2])
-    trainer = make_trainer(config, tokenizer, full)
+    trainer = make_trainer(config, tokenizer, full, poison=settings.get("poison", 0))
     told: dict[str, Any] = {}
     if settings.get("vitals"):
         told["journal"] = watch_vitals(trainer, settings)
@@ -172,7 +172,7 @@ def _spelt(value: object) -> str:
     return "null" if value is None else str(value)
 
 
-def make_trainer(config: Any, tokenizer: Any, version: tuple[int, ...]) -> Any:
+def make_trainer(config: Any, tokenizer: Any, version: tuple[int, ...], *, poison: int = 0) -> Any:
     """The real trainer with everything that it has of its own, and stand-ins where it would need GPUs."""
     from verl.trainer.ppo.ray_trainer import RayPPOTrainer, Role
 
@@ -215,6 +215,7 @@ def make_trainer(config: Any, tokenizer: Any, version: tuple[int, ...]) -> Any:
             return super().generate_sequences(prompts)
 
     group = ThisGroup(tokenizer, config.actor_rollout_ref, lambda: actor_config(config, version), engine=engine)
+    group.poison = poison
     if engine:
         group.set_loss_fn(engine_loss(config))
     trainer.actor_rollout_wg = trainer.ref_policy_wg = trainer.async_rollout_manager = group

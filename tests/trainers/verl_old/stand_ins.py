@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -77,6 +78,8 @@ class Group:
         made = DataProto.from_dict(tensors, non_tensors=self.objects(size), meta_info={"timing": {}})
         return made
 
+    poison = 0
+    """The step whose gradient is NaN."""
     repeats = False
     """Whether a release leaves it to the engine to draw several answers to a prompt."""
 
@@ -165,6 +168,9 @@ class Group:
 
     def _step(self) -> float:
         """Averages the ranks' gradients, clips, steps. The norm before clipping."""
+        if self.poison and len(self.cut) == self.poison:
+            # verl since 0.4 skips an update whose gradient is not finite, and goes on
+            return math.nan
         mean = torch.stack([worker.policy.logits.grad for worker in self.workers]).mean(0)  # type: ignore[misc]
         norm = 0.0
         for worker in self.workers:
