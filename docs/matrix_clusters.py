@@ -83,7 +83,7 @@ AGENT_R1 = Trainer(
                 _OLD + "test_rows_that_fill_a_batch_up_are_no_completions_and_each_row_has_its_trajectorys_score",
                 said=_ONE,
             ),
-            *(F.TEXT, F.LENGTH, F.REWARD),
+            *(F.TEXT, F.LENGTH, F.REWARD, F.KL, F.RATIO),
         ),
         F.POLICY: works(
             _OLD + "test_a_forced_end_of_turn_left_in_the_loss_is_named_on_the_page_from_the_first_step", said=_ONE
@@ -94,12 +94,11 @@ AGENT_R1 = Trainer(
         ),
         **all_of(
             untested("as in verl, whose loop and losses it trains with"),
-            *(F.KL, F.RATIO, F.GRADIENT, F.NUMERICS, F.COMPONENT, F.CORRECTION, F.CRITIC, F.GUARD),
-            *(Do.PAUSE, Do.RESUME, Do.SCALE_LR),
+            *(F.GRADIENT, F.NUMERICS, F.COMPONENT, F.CORRECTION, F.CRITIC, F.GUARD),
         ),
         **all_of(
             works(_OLD + "test_an_agents_coefficient_is_set_on_all_ranks", said=_ONE),
-            *(Do.SET_KL_COEF, Do.CHECKPOINT, Do.STOP),
+            *VERBS,
         ),
     },
 )
