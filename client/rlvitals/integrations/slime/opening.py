@@ -54,7 +54,7 @@ def settings_of(args: Any, facts: Facts) -> dict[str, Any]:
     alone, and 0 where the loss has the coefficient.
     """
     training = Facts(**arguments.training_facts(args)).config()
-    return {**vars(args), "reward_kl_coef": getattr(args, "kl_coef", None), **training, **facts.config()}
+    return {**vars(args), "reward_kl_coef": getattr(args, "kl_coef", None), **facts.config(), **training}
 
 
 def tokenizer_of(args: Any) -> Any:
