@@ -50,7 +50,7 @@ def test_check_prints_every_problem_with_its_line(tmp_path: Path, capsys: pytest
     bad = tmp_path / "bad.yaml"
     bad.write_text("groups:\n  - nam: x\n", encoding="utf-8")
     assert main(["check", str(bad)]) == 1
-    assert capsys.readouterr().err == f"{bad}:2: expected one of name, rules, got 'nam'\n"
+    assert capsys.readouterr().err == f"{bad}:2: expected one of name, rules, got 'nam'; did you mean 'name'?\n"
 
 
 def test_test_runs_scenarios(capsys: pytest.CaptureFixture[str]) -> None:

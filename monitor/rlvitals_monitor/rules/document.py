@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from difflib import get_close_matches
 from typing import TypeVar
 
 import yaml
@@ -75,7 +76,9 @@ class Item:
             key = Item(self.file, key_node)
             name = key.text()
             if name not in allowed:
-                raise key.fail(f"expected one of {', '.join(allowed)}, got {name!r}")
+                close = get_close_matches(name, allowed, n=1)
+                hint = f"; did you mean {close[0]!r}?" if close else ""
+                raise key.fail(f"expected one of {', '.join(allowed)}, got {name!r}{hint}")
             if name in entries:
                 raise key.fail(f"expected {name!r} once, got it twice")
             entries[name] = Item(self.file, value_node)

@@ -193,13 +193,13 @@ class _Reader:
         if name in BY_NAME or name in self._own:
             return MetricName(kind=Kind.NUMBER, text=name, name=name)
         known = (*BY_NAME, *self._own, *NOW)
-        raise ExpressionError(f"expected a known metric, got {name!r}{_nearest(name, known)}", _column(at))
+        raise ExpressionError(f"expected a known metric, got {name!r}{nearest(name, known)}", _column(at))
 
     def _call(self, at: ast.Call) -> Node:
         name = at.func.id if isinstance(at.func, ast.Name) else ast.unparse(at.func)
         function = FUNCTIONS.get(name)
         if function is None:
-            hint = _nearest(name, FUNCTIONS)
+            hint = nearest(name, FUNCTIONS)
             raise ExpressionError(f"expected a function of the language, got {name!r}{hint}", _column(at))
         if at.keywords or not _fits(function, len(at.args)):
             raise ExpressionError(f"expected {function.call}, got {_show(at)}", _column(at))
@@ -336,7 +336,8 @@ def _dotted(at: ast.expr) -> str | None:
     return ".".join([at.id, *reversed(parts)]) if isinstance(at, ast.Name) else None
 
 
-def _nearest(name: str, known: Collection[str]) -> str:
+def nearest(name: str, known: Collection[str]) -> str:
+    """ "; did you mean …?" where one of ``known`` is close, else nothing."""
     close = get_close_matches(name, known, n=1)
     return f"; did you mean {close[0]!r}?" if close else ""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from rlvitals.contract.alert import Severity
 from rlvitals.contract.command import ARGUMENT_KINDS, CommandKind
 from rlvitals.contract.metrics import BY_NAME
 from rlvitals_monitor.rules.document import Item, RuleFileError, read_document
-from rlvitals_monitor.rules.expression import ExpressionError, parse
+from rlvitals_monitor.rules.expression import ExpressionError, nearest, parse
 from rlvitals_monitor.rules.functions import Kind
 from rlvitals_monitor.rules.program import Program, compile_node
 from rlvitals_monitor.rules.rule import (
@@ -72,7 +72,8 @@ def _layered(files: Sequence[_File]) -> tuple[Rule, ...]:
             rules = {key: rule for key, rule in rules.items() if rule.alert != name}
         rules.update({rule.key: rule for rule in file.rules})
     found = tuple(sorted(rules.values(), key=lambda rule: (rule.group, rule.alert, -rule.severity.rank)))
-    _check_names(found, {rule.alert for file in files for rule in file.rules})
+    alerts = {rule.alert for file in files for rule in file.rules}
+    _check_names(found, alerts, {name: where for file in files for name, where in file.off.items()})
     return found
 
 
@@ -149,10 +150,16 @@ def _read(path: Path) -> str:
         raise RuleFileError([f"{path}:1: expected a readable UTF-8 file: {error}"]) from None
 
 
-def _check_names(rules: Collection[Rule], alerts: Collection[str]) -> None:
-    """``alerts`` are those that any file defines: one that is off is still known."""
+def _check_names(rules: Collection[Rule], alerts: Collection[str], off: Mapping[str, str]) -> None:
+    """``alerts`` are those that any file defines: one that is off is still known. ``off``: name → where."""
     problems = [
+        f"{where}: expected the name of an alert in off, got {name!r}{nearest(name, alerts)}"
+        for name, where in off.items()
+        if name not in alerts
+    ]
+    problems += [
         f"{rule.where}: expected the name of an alert in unless or inhibited_by, got {name!r}"
+        f"{nearest(name, alerts)}"
         for rule in rules
         for name in (*rule.inhibited_by, *(rule.action.unless if rule.action is not None else ()))
         if name not in alerts
@@ -168,7 +175,7 @@ class _File:
         self.problems: list[str] = []
         entries = read_document(text, file).mapping(_FILE_KEYS)
         self.own = [self._metric_name(item) for item in _list(entries.get("metrics"))]
-        self.off = [item.text() for item in _list(entries.get("off"))]
+        self.off = {item.text(): item.where for item in _list(entries.get("off"))}
         rules = [rule for group in _list(entries.get("groups")) for rule in self._group(group)]
         self._no_twins(rules)
         if self.problems:
@@ -235,7 +242,8 @@ class _File:
             names = tuple(name.strip() for name in entry.text().split("|"))
             for name in names:
                 if name not in BY_NAME and name not in self.own:
-                    raise entry.fail(f"expected a known metric, got {name!r}")
+                    known = (*BY_NAME, *self.own)
+                    raise entry.fail(f"expected a known metric, got {name!r}{nearest(name, known)}")
             needs.append(names)
         return tuple(needs)
 
