@@ -45,4 +45,5 @@ ray job submit --runtime-env-json="$RUNTIME_ENV" -- python3 train.py \
   --custom-rollout-log-function-path $WATCHED.log_rollout \
   --custom-eval-rollout-log-function-path $WATCHED.log_eval_rollout \
   --custom-megatron-before-train-step-hook-path $WATCHED.before_train_step \
-  --rollout-data-postprocess-path $WATCHED.postprocess
+  --rollout-data-postprocess-path $WATCHED.postprocess \
+  --custom-megatron-init-path $WATCHED.init
