@@ -63,7 +63,7 @@ class Seconds:
 
 @dataclass(slots=True)
 class Run:
-    """Each step's seconds, and the seconds of each of our hooks in all steps that had them."""
+    """Each step's seconds, and the seconds of each of our hooks in all steps that had them, after the warm-up."""
 
     steps: list[Seconds]
     turns: list[bool]
@@ -114,7 +114,7 @@ def measure(url: str, folder: Path) -> Run:
         for name in HOOKS:
             timed.enter_context(mock.patch.object(Session, name, _timed(getattr(Session, name), name, hooks)))
         reporter = rlvitals.attach(trainer, url=url, token="bench", project="bench")
-        clock = _switch(trainer, turns)
+        clock = _switch(trainer, turns, warm=hooks.clear)
         gc.collect()
         gc.freeze()
         trainer.train()
@@ -136,9 +136,9 @@ def _timed(hook: Callable[..., Any], name: str, hooks: dict[str, float]) -> Call
 class Switch(TrainerCallback):
     """In the place of our callback: times each step, and puts our hooks in or takes them out before it."""
 
-    def __init__(self, trainer: Any, ours: TrainerCallback, turns: list[bool]) -> None:
+    def __init__(self, trainer: Any, ours: TrainerCallback, turns: list[bool], warm: Callable[[], object]) -> None:
         self.steps: list[Seconds] = []
-        self._ours, self._turns = ours, turns
+        self._ours, self._turns, self._warm = ours, turns, warm
         self._hooks = [
             (owner, name, hook) for owner in (trainer, trainer.accelerator) for name, hook in _hooks(owner)
         ]
@@ -152,6 +152,8 @@ class Switch(TrainerCallback):
         if self._began.wall:
             spent = Seconds(wall=now.wall - self._began.wall, process=now.process - self._began.process)
             self.steps.append(spent)
+            if len(self.steps) == WARM_UP:
+                self._warm()
         self._turn(self._turns[len(self.steps)] if len(self.steps) < len(self._turns) else True)
         self._began = Seconds(wall=time.perf_counter(), process=time.process_time())
         if self._on:
@@ -187,11 +189,13 @@ def _hooks(owner: Any) -> list[tuple[str, Any]]:
     ]
 
 
-def _switch(trainer: Any, turns: list[bool]) -> Switch:
+def _switch(trainer: Any, turns: list[bool], warm: Callable[[], object]) -> Switch:
+    """``warm`` is called when the warm-up is over."""
     callbacks = trainer.callback_handler.callbacks
     place = next(i for i, callback in enumerate(callbacks) if isinstance(callback, VitalsCallback))
-    callbacks[place] = Switch(trainer, callbacks[place], turns)
-    return callbacks[place]
+    switch = Switch(trainer, callbacks[place], turns, warm)
+    callbacks[place] = switch
+    return switch
 
 
 def report(run: Run) -> None:
@@ -218,7 +222,7 @@ def _stretches(seconds: Sequence[float], turns: Sequence[bool]) -> Iterator[floa
 
 def _print_hooks(run: Run) -> None:
     """Shares of the step with us, by the thread's own clock: they hold whatever else runs."""
-    steps = [step.process for step, on in zip(run.steps, run.turns, strict=True) if on]
+    steps = [step.process for step, on in list(zip(run.steps, run.turns, strict=True))[WARM_UP:] if on]
     whole = math.fsum(steps)
     print(f"in the training's thread: {100 * sum(run.hooks.values()) / whole:.2f} % of a step, of which")
     for name, seconds in sorted(run.hooks.items(), key=lambda hook: -hook[1])[:8]:
