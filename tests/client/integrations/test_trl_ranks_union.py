@@ -16,6 +16,7 @@ from rlvitals.contract.report import Histogram, StepReport
 from tests.client.integrations import union_rank
 from tests.client.integrations.pair import run_pair
 
+pytestmark = pytest.mark.slow
 DEADLINE_S = 240.0
 OWN_TIME = ("progress.", "rlvitals.")
 """Of the clock and of our own process: no two runs have the same."""
