@@ -232,11 +232,14 @@ def test_a_forced_end_of_turn_left_in_the_loss_is_named_on_the_page_from_the_fir
     job: Job, agent_r1: str, tmp_path: Path
 ) -> None:
     with serving(tmp_path / "service") as server:
-        online = {**server.env, "RLVITALS_MODE": "online", "RLVITALS_RUN": "forced"}
+        online = {**server.env, "RLVITALS_MODE": "online", "RLVITALS_RUN_ID": "forced"}
         told = agent(job, agent_r1, env=online)
         wait_until(lambda: server.last_step("forced") == STEPS, "all steps")
         wait_until(lambda: bool(server.ask("/runs/forced/incidents")), "a diagnosis")
-        (incident,) = server.ask("/runs/forced/incidents")
+        incidents = server.ask("/runs/forced/incidents")
+    found = [one for one in incidents if one["cause"] == "special_token_fault"]
+    assert len(found) == 1, [(one["cause"], one["evidence"]) for one in incidents]
+    incident = found[0]
     first = told["journal"]["steps"][0]["extremes"]["policy.forced_loss_tokens"]
     assert first["token_id"] == told["end"]
     assert (incident["cause"], incident["onset_step"]) == ("special_token_fault", 1)
