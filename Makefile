@@ -10,7 +10,7 @@ DEMO_SECONDS ?= 150
 DEMO_OPEN ?= 1
 DEMO_FLAGS ?=
 
-.PHONY: help demo serve test test-trainers check bench bench-cases bench-peers format docs browser clean
+.PHONY: help demo serve test test-providers test-trainers check bench bench-cases bench-peers format docs browser clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -43,6 +43,9 @@ serve: $(VENV)/.run ## start the service and the dashboard on SQLite
 
 test: $(VENV)/.dev browser ## all tests: unit, property, SQLite, PostgreSQL, browser, end to end
 	@$(BIN)/python -m pytest -n 2 --dist loadgroup $(PYTEST_FLAGS)
+
+test-providers: $(VENV)/.dev ## chat, mail and webhook providers at the wire: a table of channel and behaviour
+	@$(BIN)/python -m pytest tests/monitor/notify/test_providers.py -q $(PYTEST_FLAGS)
 
 test-trainers: $(VENV)/.dev ## real trainers in environments of their own, minutes each (PYTEST_FLAGS='-k verl')
 	@$(BIN)/python -m pytest tests/trainers $(PYTEST_FLAGS)

@@ -38,6 +38,14 @@ SECRET_PREFIX = "whsec_"
 class ChannelKind(str, Enum):
     WEBHOOK = "webhook"
     SLACK = "slack"
+    DISCORD = "discord"
+    FEISHU = "feishu"
+    DINGTALK = "dingtalk"
+    WECOM = "wecom"
+    TELEGRAM = "telegram"
+    TEAMS = "teams"
+    EMAIL = "email"
+    APPRISE = "apprise"
 
 
 class ChannelError(ValueError):
@@ -47,7 +55,7 @@ class ChannelError(ValueError):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Channel:
     """Where messages go. ``gap_s`` is the least time between two of them; ``allow_private`` lets the address be
-    in the local network or on this machine, and plain http."""
+    in the local network or on this machine, and plain http. ``options`` are what only its kind knows."""
 
     name: str
     kind: ChannelKind
@@ -58,6 +66,7 @@ class Channel:
     allow_private: bool = False
     gap_s: float = 0.0
     timeout_s: float = TIMEOUT_S
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         if not NAME.fullmatch(self.name):

@@ -53,7 +53,7 @@ def compose(notification: Notification) -> Message:
     return Message(
         title=plain(f"{_headline(transition)}: {alert.rule} on {run_name(notification.run)}", TITLE_LIMIT),
         summary=plain(alert.summary or transition.reason, TEXT_LIMIT),
-        facts=tuple((label, plain(text, NAME_LIMIT)) for label, text in _facts(notification)),
+        facts=tuple((plain(label, NAME_LIMIT), plain(text, NAME_LIMIT)) for label, text in _facts(notification)),
         advice=plain(alert.advice, TEXT_LIMIT) if transition.after is AlertState.FIRING else "",
         link=notification.link,
         link_text=f"Open the run at step {step}",

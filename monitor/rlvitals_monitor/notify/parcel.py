@@ -21,10 +21,11 @@ class Verdict(str, Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parcel:
-    """One POST. ``headers`` hold signatures, ``body`` is sent as it is."""
+    """One POST. ``headers`` and ``query`` (added to the address's own) hold signatures; ``body`` goes as it is."""
 
     body: bytes
     headers: Mapping[str, str] = field(default_factory=dict)
+    query: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

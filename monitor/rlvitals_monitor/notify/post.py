@@ -5,22 +5,21 @@ from __future__ import annotations
 import ssl
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime
 from importlib.metadata import version
 
 import httpx2
 
-from rlvitals_monitor.notify import slack, webhook
 from rlvitals_monitor.notify.address import AddressRefused, Resolve, allowed_addresses, resolve
-from rlvitals_monitor.notify.channel import Channel, ChannelKind
+from rlvitals_monitor.notify.channel import Channel
+from rlvitals_monitor.notify.kind import Judge
 from rlvitals_monitor.notify.message import Notification
 from rlvitals_monitor.notify.parcel import Answer, Parcel, Reply, Verdict
+from rlvitals_monitor.notify.registry import KINDS
 
 REPLY_BYTES = 4096
 _DEFAULT_PORT = {"http": 80, "https": 443}
-
-_BUILD = {ChannelKind.WEBHOOK: webhook.build, ChannelKind.SLACK: slack.build}
-_JUDGE = {ChannelKind.WEBHOOK: webhook.judge, ChannelKind.SLACK: slack.judge}
 
 
 def build_client() -> httpx2.Client:
@@ -43,18 +42,31 @@ def send(
     resolver: Resolve = resolve,
 ) -> Answer:
     """Tries once. Never raises for what the network or the provider does; ``words`` hold no secret."""
+    kind = KINDS[channel.kind]
     try:
-        reply = _post(channel, _BUILD[channel.kind](channel, notification, now), client, resolver)
+        if kind.send is not None:
+            answer = kind.send(channel, notification, now, resolver)
+        elif kind.build is not None and kind.judge is not None:
+            answer = _judged(channel, kind.build(channel, notification, now), kind.judge, now, client, resolver)
+        else:
+            raise AssertionError(f"{channel.kind.value} can neither build nor send")
     except AddressRefused as error:
         return Answer(verdict=Verdict.PERMANENT, words=channel.redact(str(error)))
     except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, OSError) as error:
         return Answer(verdict=Verdict.RETRY, words=channel.redact(_network_words(error, channel)))
-    answer = _JUDGE[channel.kind](reply, now)
-    return Answer(verdict=answer.verdict, words=channel.redact(answer.words), rest_s=answer.rest_s)
+    return replace(answer, words=channel.redact(answer.words))
+
+
+def _judged(
+    channel: Channel, parcel: Parcel, judge: Judge, now: datetime, client: httpx2.Client, resolver: Resolve
+) -> Answer:
+    return judge(_post(channel, parcel, client, resolver), now)
 
 
 def _post(channel: Channel, parcel: Parcel, client: httpx2.Client, resolver: Resolve) -> Reply:
     url = httpx2.URL(channel.url)
+    if parcel.query:
+        url = url.copy_merge_params(dict(parcel.query))
     port = url.port or _DEFAULT_PORT[url.scheme]
     host = url.raw_host.decode("ascii")
     addresses = allowed_addresses(host, port, allow_private=channel.allow_private, resolver=resolver)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
+from dataclasses import replace
 from datetime import datetime
 
 from rlvitals.contract import codec
+from rlvitals.contract.alert import Alert
 from rlvitals_monitor.notify.channel import Channel, secret_key
-from rlvitals_monitor.notify.message import Notification, as_text, compose
+from rlvitals_monitor.notify.message import TEXT_LIMIT, Notification, as_text, clip, compose
 from rlvitals_monitor.notify.parcel import Answer, Parcel, Reply, judge_status
 
 BODY_VERSION = 1
@@ -44,20 +46,35 @@ def _event(notification: Notification) -> dict[str, object]:
         "timestamp": transition.at,
         "run": {
             "id": notification.run.id,
-            "name": notification.run.name,
-            "project": notification.run.project,
-            "framework": notification.run.framework,
-            "model": notification.run.model,
+            "name": _cut(notification.run.name),
+            "project": _cut(notification.run.project),
+            "framework": _cut(notification.run.framework),
+            "model": _cut(notification.run.model),
         },
-        "alert": transition.alert,
+        "alert": _bounded(transition.alert),
         "transition": {
             "id": transition.id,
             "before": transition.before,
             "after": transition.after,
             "step": transition.step,
             "at": transition.at,
-            "reason": transition.reason,
+            "reason": _cut(transition.reason),
         },
         "link": notification.link,
         "text": as_text(compose(notification)),
     }
+
+
+def _bounded(alert: Alert) -> Alert:
+    """Texts come from training processes: none makes a body that a receiver would not take."""
+    return replace(
+        alert,
+        rule=_cut(alert.rule),
+        metric=_cut(alert.metric),
+        summary=_cut(alert.summary),
+        advice=_cut(alert.advice),
+    )
+
+
+def _cut(text: str) -> str:
+    return clip(text[: TEXT_LIMIT + 1].encode("utf-8", errors="replace").decode(), characters=TEXT_LIMIT)

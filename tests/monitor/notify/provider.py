@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ssl
+import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -37,6 +38,19 @@ class Certificate:
     key: Path
 
 
+def self_signed(folder: Path, host: str) -> Certificate:
+    """A certificate of ``host`` that nobody vouches for. Needs openssl."""
+    made = Certificate(chain=folder / "chain.pem", key=folder / "key.pem")
+    words = f"req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN={host}"
+    names = ["-addext", f"subjectAltName=DNS:{host}"]
+    subprocess.run(
+        ["openssl", *words.split(), *names, "-keyout", str(made.key), "-out", str(made.chain)],
+        check=True,
+        capture_output=True,
+    )
+    return made
+
+
 class _Server(ThreadingHTTPServer):
     daemon_threads = False
 
@@ -46,11 +60,21 @@ class _Server(ThreadingHTTPServer):
             super().handle_error(request, client_address)  # type: ignore[arg-type]
 
 
-class Provider:
-    """Says its ``script`` in order, then ``ok`` for ever; over TLS with a ``certificate``."""
+def _fine(got: Got) -> Said | None:
+    return None
 
-    def __init__(self, *script: Said, certificate: Certificate | None = None) -> None:
+
+class Provider:
+    """Says its ``script`` in order, then ``ok`` for ever; over TLS with a ``certificate``.
+
+    What ``check`` answers to a request comes before the script.
+    """
+
+    def __init__(
+        self, *script: Said, check: Callable[[Got], Said | None] = _fine, certificate: Certificate | None = None
+    ) -> None:
         self.script = list(script)
+        self._check = check
         self.got: list[Got] = []
         self._changed = threading.Condition()
         self._closing = threading.Event()
@@ -65,8 +89,12 @@ class Provider:
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
 
     @property
+    def port(self) -> int:
+        return int(self._server.server_address[1])
+
+    @property
     def url(self) -> str:
-        return f"{self._scheme}://127.0.0.1:{self._server.server_address[1]}/hook/T0KEN"
+        return f"{self._scheme}://127.0.0.1:{self.port}/hook/T0KEN"
 
     def wait_for(self, count: int) -> list[Got]:
         """What arrived, as soon as it is ``count`` requests."""
@@ -90,9 +118,12 @@ class Provider:
             self._server.server_close()
 
     def _take(self, got: Got) -> Said:
+        refused = self._check(got)
         with self._changed:
             self.got.append(got)
             self._changed.notify_all()
+            if refused is not None:
+                return refused
             return self.script.pop(0) if self.script else Said()
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
 import ssl
-import subprocess
 from datetime import timedelta
 from email.utils import format_datetime
-from pathlib import Path
 
 import httpx2
 import pytest
@@ -128,22 +125,6 @@ def test_the_next_address_is_tried_when_the_first_takes_no_connection(
     provider = provide()
     answer = send(channel_to(provider), NOTE, NOW, client, resolver=lambda host, port: ["127.0.0.9", "127.0.0.1"])
     assert answer.verdict is Verdict.DELIVERED
-
-
-@pytest.fixture
-def certificate(tmp_path: Path) -> Certificate:
-    """A self-signed certificate for hooks.example."""
-    if shutil.which("openssl") is None:
-        pytest.skip("NO TLS TEST: openssl is not installed")
-    made = Certificate(chain=tmp_path / "chain.pem", key=tmp_path / "key.pem")
-    words = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=hooks.example"
-    names = ["-addext", "subjectAltName=DNS:hooks.example"]
-    subprocess.run(
-        ["openssl", *words.split(), *names, "-keyout", str(made.key), "-out", str(made.chain)],
-        check=True,
-        capture_output=True,
-    )
-    return made
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,143 @@
+"""Channel × behaviour: what each provider checks and documents, at the wire, and what becomes of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+
+import httpx2
+import pytest
+
+from rlvitals.contract.report import RunInfo
+from rlvitals_monitor.notify.message import Notification
+from rlvitals_monitor.notify.parcel import Answer
+from rlvitals_monitor.notify.post import build_client, send
+from rlvitals_monitor.notify.registry import KINDS
+from tests.monitor.notify.provider import Certificate
+from tests.monitor.notify.providers import Behaviour, Case, Simulator, Stage
+from tests.monitor.notify.providers.simulators import SIMULATORS
+from tests.monitor.notify.providers.table import PROVIDER_CELL
+from tests.monitor.planted import NOW, a_transition, an_alert, resolved
+
+LINK = "https://vitals.example/ui/run/r1?attempt=t1"
+Record = Callable[[str, object], None]
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[httpx2.Client]:
+    with build_client() as opened:
+        yield opened
+
+
+def note(name: str = "tiny", **alert: object) -> Notification:
+    run = RunInfo(id="r1", name=name, project=name)
+    return Notification(id="msg_1", transition=a_transition(an_alert(**alert)), run=run, link=LINK)
+
+
+def every_case() -> Iterator[object]:
+    for simulator in SIMULATORS:
+        for behaviour in Behaviour:
+            for i, case in enumerate(simulator.cases(behaviour)):
+                words = f"{simulator.kind.value}-{behaviour.value}-{i}".replace(" ", "_")
+                yield pytest.param(simulator, behaviour, case, id=words)
+
+
+def tried(stage: Stage, notification: Notification, client: httpx2.Client) -> Answer:
+    return send(stage.channel, notification, NOW, client, resolver=stage.resolve)
+
+
+def outcome(answer: Answer) -> str:
+    return (
+        f"{answer.verdict.value} after {answer.rest_s:g} s" if answer.rest_s is not None else answer.verdict.value
+    )
+
+
+@pytest.mark.parametrize(("simulator", "behaviour", "case"), list(every_case()))
+def test_what_a_provider_documents_is_understood(
+    simulator: Simulator,
+    behaviour: Behaviour,
+    case: Case,
+    client: httpx2.Client,
+    certificate: Certificate,
+    record_property: Record,
+) -> None:
+    record_property(PROVIDER_CELL, (simulator.kind.value, behaviour.value, "NOT HANDLED"))
+    with simulator.running(behaviour, case, certificate if behaviour is Behaviour.UNTRUSTED else None) as stage:
+        answer = tried(stage, note(), client)
+    assert stage.faults == []
+    assert (answer.verdict, answer.rest_s) == (case.verdict, case.rest_s)
+    assert case.words in answer.words
+    assert stage.thief == []
+    assert bool(stage.took) is (behaviour not in (Behaviour.UNTRUSTED, Behaviour.PRIVATE))
+    record_property(PROVIDER_CELL, (simulator.kind.value, behaviour.value, outcome(answer)))
+
+
+def delivered(simulator: Simulator, notification: Notification, client: httpx2.Client) -> str:
+    """The text that the reader sees, after the provider took it without a complaint."""
+    (case,) = simulator.cases(Behaviour.OK)
+    with simulator.running(Behaviour.OK, case, None) as stage:
+        answer = tried(stage, notification, client)
+    assert stage.faults == []
+    assert answer.verdict is case.verdict
+    (text,) = stage.took
+    return text
+
+
+ALL = pytest.mark.parametrize("simulator", SIMULATORS, ids=lambda one: one.kind.value)
+
+
+@ALL
+def test_a_reader_sees_run_rule_value_threshold_advice_and_link(
+    simulator: Simulator, client: httpx2.Client
+) -> None:
+    text = delivered(simulator, note(value=7.5, threshold=1.25, advice="Lower the coefficient"), client)
+    for words in ("tiny", "kl_pull_dominates", "7.5", "1.25", "Lower the coefficient", "vitals.example"):
+        assert words in text
+
+
+@ALL
+@pytest.mark.parametrize(
+    ("value", "shown"), [(math.nan, "NaN"), (math.inf, "+Inf"), (-math.inf, "-Inf"), (None, "missing")]
+)
+def test_nan_both_infinities_and_a_missing_value_are_told_apart(
+    simulator: Simulator, client: httpx2.Client, value: float | None, shown: str
+) -> None:
+    assert shown in delivered(simulator, note(value=value), client).replace("\\", "")
+
+
+@ALL
+def test_the_end_of_an_alert_is_told_too(simulator: Simulator, client: httpx2.Client) -> None:
+    over = Notification(id="msg_2", transition=resolved(a_transition()), run=RunInfo(id="r1"), link=LINK)
+    assert "RESOLVED" in delivered(simulator, over, client)
+
+
+ACTIVE = ("@everyone", "@here", "@all", "://", "\x1b", "\x00", "\u202e", "\u2066", "\u2028", "\ud800")
+"""What no reader anywhere may get from outside; what only one provider acts on, its simulator names."""
+HOSTILE = {
+    "mentions": "<!channel> <!here> <@U123> @everyone @here @all <at id=all></at> <@&1> tg://user?id=1",
+    "links": "<https://evil.example|click> [click](https://evil.example) https://evil.example ![x](https://evil.example)",
+    "markdown": "# big\n> quote\n**b** __u__ ~~s~~ ||spoiler|| `code` ```\nfence\n``` - [x] task | a | b |",
+    "html": "<script>alert(1)</script><img src=x onerror=alert(1)><b>bold</b></td>&amp;&lt;",
+    "ansi": "\x1b[31mred\x1b[0m \x1b]8;;https://evil.example\x07click\x1b]8;;\x07 \x00\x08"
+    "\r\n.\r\nQUIT\r\nBcc: a@b.example",
+    "bidi": "safe\u202egnp.exe \u2066x\u2069 \u200f\u200b\u061c \u2028\u2029 \ud800",
+    "one long line": "好🙂&<" * 250_000,
+    "json": '"}],"msgtype":"text","at":{"isAtAll":true},"x":[{"a":"{{7*7}} ${env:PATH} %s %n',
+}
+
+
+@ALL
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_text_mentions_links_and_turns_nothing(
+    simulator: Simulator, client: httpx2.Client, name: str
+) -> None:
+    words = HOSTILE[name]
+    text = delivered(simulator, note(words, rule=words, metric=words, summary=words, advice=words), client)
+    text = text.replace(LINK, "").replace("<|Open the run at step 120>", "")
+    for active in (*ACTIVE, *simulator.active):
+        assert active not in text
+    assert len(text) < 12_000
+
+
+def test_every_kind_of_channel_has_a_simulator() -> None:
+    assert {s.kind for s in SIMULATORS} == set(KINDS)
