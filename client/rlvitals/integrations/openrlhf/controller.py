@@ -34,6 +34,10 @@ from rlvitals.probes.tally import Tally
 CALLER = "__ray_call__"
 
 
+def _counted(_: float) -> None:
+    """What these hooks call counts its time itself."""
+
+
 def watching(trainer: Any, environment: Mapping[str, str], fit: Callable[[], Any]) -> Any:
     """Runs a controller's ``fit`` under watch: its result and its errors are its own."""
     watch = begin(trainer, environment)
@@ -91,11 +95,17 @@ class Controller:
         self.table.saw(FIT.name)
         self._wrap(self.trainer, BOUNDARY, before=self._before_boundary, after=self._step_ends)
         maker = getattr(self.trainer, "experience_maker", None)
-        self._wrap(maker, EXPERIENCES, before=self._before_advantages, after=self._after_advantages)
+        self._wrap(
+            maker,
+            EXPERIENCES,
+            before=self._before_advantages,
+            after=self._after_advantages,
+            spent=self._spent,
+        )
         self._wrap(self.trainer, EVALUATION, after=self._evaluated)
         if not self.arguments.kl_in_loss and self.arguments.kl_coef > 0:
             module = importlib.import_module(type(maker).__module__)
-            self._wrap(module, REFERENCE, after=self._reference)
+            self._wrap(module, REFERENCE, after=self._reference, spent=self._spent)
         with Guard("hooking the actor ranks"):
             rows = self.ask(rank.install, told.for_ranks(self.arguments, len(self._handles())))
             blind = [row for row in rows[0] if row["state"] == "absent" and not row["optional"]]
@@ -252,9 +262,12 @@ class Controller:
         handles: list[Any] = group._actor_handlers[:: max(1, int(getattr(group, "duplicate_actors", 1)))]
         return handles
 
-    def _wrap(self, owner: Any, place: Any, *, after: Any, before: Any = None) -> None:
+    def _spent(self, seconds: float) -> None:
+        self.vitals.reporter.spent(seconds)
+
+    def _wrap(self, owner: Any, place: Any, *, after: Any, before: Any = None, spent: Any = _counted) -> None:
         done = owner is not None and wrap(
-            owner, place.attribute, before=before, after=after, table=self.table, hook=place.name
+            owner, place.attribute, before=before, after=after, spent=spent, table=self.table, hook=place.name
         )
         why = "" if done else f"this release of OpenRLHF has no {place.target}"
         self.table.add(place.name, place.target, place.gives, patched=done, why=why, optional=place.optional)

@@ -6,6 +6,7 @@ place whatever fails before it.
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from rlvitals.contract.command import CommandKind
@@ -121,7 +122,9 @@ class Training:
         """One micro-batch's loss, on the ranks whose tensors are their own."""
         if not self.place.counts:
             return
+        began = time.perf_counter()
         told = batches.of_loss(self.args, batch, logp, entropy, self.place.part)
+        self.vitals.reporter.spent(time.perf_counter() - began)
         size = getattr(self.args, "global_batch_size", None)
         if getattr(self.args, "calculate_per_token_loss", False) or not size:
             loss = None
@@ -166,7 +169,9 @@ def data_ready(args: Any, rollout_id: Any, data: Any) -> None:
     with Guard("slime: measuring before the update"):
         if not training.sees_loss and training.place.counts:
             training.vitals.loss(**batches.of_rollout_data(args, data, training.place.part))
+    began = time.perf_counter()
     found = ahead.poisoned(args, data, training.place, training.ranks)
+    training.vitals.reporter.spent(time.perf_counter() - began)
     if found is not None:
         step = arguments.number_of(args, int(rollout_id))
         training.vitals.reporter.event(EventKind.NOTE, step, nan_gradient_ahead=found.told())
