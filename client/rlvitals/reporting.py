@@ -27,8 +27,13 @@ def register() -> None:
     loaded = sys.modules.get(MODULE)
     if loaded is not None:
         _enter(loaded)
-    elif not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+    elif not any(_is_ours(finder) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Finder())
+
+
+def _is_ours(finder: object) -> bool:
+    """By its name: after a reload of this module the class is another."""
+    return f"{type(finder).__module__}.{type(finder).__name__}" == f"{__name__}.{_Finder.__name__}"
 
 
 def _enter(module: Any) -> None:
@@ -38,31 +43,47 @@ def _enter(module: Any) -> None:
 
 
 class _Finder:
-    """Has no word on any other module, and finds this one by those behind it."""
+    """Has no word on any other module, and finds this one by the others. Being asked is not yet being loaded."""
+
+    def __init__(self) -> None:
+        self._asking = False
 
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> Any:
-        if fullname != MODULE:
+        # a finder behind us may ask all of them again
+        if fullname != MODULE or self._asking:
             return None
-        from importlib.util import find_spec
-
-        if self in sys.meta_path:
-            sys.meta_path.remove(self)
-        spec = find_spec(fullname)
-        if spec is not None and spec.loader is not None:
-            spec.loader = _Entering(spec.loader)  # type: ignore[assignment]
+        self._asking = True
+        try:
+            spec = _found(self, fullname, path, target)
+        finally:
+            self._asking = False
+        if spec is not None and hasattr(spec.loader, "exec_module"):
+            spec.loader = _Entering(spec.loader)
         return spec
 
 
+def _found(asking: object, fullname: str, path: Any, target: Any) -> Any:
+    for finder in list(sys.meta_path):
+        if finder is not asking and hasattr(finder, "find_spec"):
+            spec = finder.find_spec(fullname, path, target)
+            if spec is not None:
+                return spec
+    return None
+
+
 class _Entering:
-    """Loads by the module's own loader, then enters our name."""
+    """Loads by the module's own loader, which it is like in all else, then enters our name."""
 
     def __init__(self, loader: Any) -> None:
         self._loader = loader
 
-    def create_module(self, spec: Any) -> Any:
-        return self._loader.create_module(spec)
+    def __getattr__(self, name: str) -> Any:
+        if name == "_loader":
+            raise AttributeError(name)  # a copy that is still empty
+        return getattr(self._loader, name)
 
     def exec_module(self, module: Any) -> None:
         module.__spec__.loader = module.__loader__ = self._loader
         self._loader.exec_module(module)
         _enter(module)
+        sys.meta_path[:] = [finder for finder in sys.meta_path if not _is_ours(finder)]

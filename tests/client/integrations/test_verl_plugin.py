@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib.machinery import ModuleSpec
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
@@ -89,6 +91,39 @@ def test_a_module_that_is_nowhere_is_not_found_as_ever() -> None:
     assert plugin.install({"toy_verl.nowhere": OURS})
     with pytest.raises(ModuleNotFoundError):
         importlib.import_module("toy_verl.nowhere")
+
+
+class Asking:
+    """As import hooks of tracing tools do: it asks all finders again, and knows that it does."""
+
+    def __init__(self) -> None:
+        self.asking = False
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        if self.asking or not name.startswith("toy_verl."):
+            return None
+        self.asking = True
+        try:
+            return importlib.util.find_spec(name)
+        finally:
+            self.asking = False
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_module_is_shown_once_where_another_finder_asks_all_finders_again(place: int) -> None:
+    assert plugin.install({"toy_verl.tracking": OURS})
+    sys.meta_path.insert(place, Asking())
+    assert importlib.import_module("toy_verl.tracking").VALUE == 1
+    assert len(ARRIVED) == 1
+
+
+def test_two_finders_of_this_kind_do_not_ask_each_other_for_ever() -> None:
+    sys.meta_path[:0] = [
+        PatchingFinder({"toy_verl.tracking": arrive}),
+        PatchingFinder({"toy_verl.tracking": arrive}),
+    ]
+    assert importlib.import_module("toy_verl.tracking").VALUE == 1
+    assert len(ARRIVED) == 2
 
 
 def test_switched_off_nothing_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
