@@ -17,7 +17,7 @@ from rlvitals.sender import Sender
 from rlvitals.settings import Mode, Settings
 
 GROUP = "rlvitals.commands"
-EXTRA_OF = dict.fromkeys(("serve", "rules", "replay", "db", "notify", "token"), "server")
+EXTRA_OF = dict.fromkeys(("serve", "rules", "replay", "db", "notify", "control", "token"), "server")
 """Commands that an extra brings, so that a missing one can be told by name."""
 
 

@@ -7,6 +7,7 @@ import sys
 from datetime import datetime, timezone
 
 from rlvitals_monitor import auth, backtest
+from rlvitals_monitor.control import command as control_command
 from rlvitals_monitor.faults import plainly
 from rlvitals_monitor.notify import command
 from rlvitals_monitor.settings import Settings
@@ -77,6 +78,12 @@ def token(argv: list[str]) -> int:
 def rules(argv: list[str]) -> int:
     """Alert rules: check files, test scenarios, rehearse them over a stored run, list those in force."""
     return backtest.main(argv)
+
+
+@plainly
+def control(argv: list[str]) -> int:
+    """Steering: what a KL policy would have decided over a past run."""
+    return control_command.main(argv)
 
 
 @plainly

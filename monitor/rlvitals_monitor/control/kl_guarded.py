@@ -1,0 +1,76 @@
+"""The guarded policy: which of the two forces is the louder one, and whether the last change made it worse.
+
+A penalty is a restoring force: more of it brings the policy nearer to its reference, until its step overshoots.
+Too little and too much both show as a KL above its target; the ratio of the two pulls tells them apart.
+"""
+
+from __future__ import annotations
+
+import math
+
+from rlvitals_monitor.control.kl_decision import KlSettings, KlWhy, Observation
+from rlvitals_monitor.control.kl_memory import TREND, KlMemory, Span, Trial, span
+from rlvitals_monitor.control.kl_wish import Wish
+
+PULL_DOMINATES = 1.0
+PULL_FREE = 0.5
+FAR, NEAR = 1.5, 0.5
+RETURNING = 0.95
+"""KL that fell below this share of its level 20 observations ago comes back by itself."""
+LOW_STEPS = 200
+
+
+def guarded(settings: KlSettings, memory: KlMemory, seen: Observation) -> Wish:
+    """Lower where the KL pull dominates, raise where KL is far and stays so, lower slowly where it is low."""
+    pull = seen.pull_ratio or 0.0
+    if sum(p > PULL_DOMINATES for p in memory.pulls[-3:]) >= 2:
+        return Wish(factor=0.8, reason=f"the KL pull is {pull:g} times the policy's: above 1 on 2 of 3 steps")
+    target = settings.target
+    if target is None or not 0.0 < target < math.inf or not memory.smooth:
+        return Wish(factor=1.0, reason="no KL target is set, so KL is neither high nor low", hold=KlWhy.NO_TARGET)
+    kl = memory.smooth[-1]
+    shown = f"KL {kl:g} is {kl / target:.3g} times the target"
+    if kl > FAR * target:
+        return _far(memory, pull, shown)
+    if memory.low_since is not None and seen.step - memory.low_since >= LOW_STEPS:
+        return Wish(factor=0.9, reason=f"{shown}, below half of it for {seen.step - memory.low_since} steps")
+    return Wish(factor=1.0, reason=f"{shown}, the KL pull {pull:.3g} times the policy's")
+
+
+def _far(memory: KlMemory, pull: float, shown: str) -> Wish:
+    if pull >= PULL_FREE:
+        return Wish(factor=1.0, reason=f"{shown}, but the KL pull is {pull:.3g} times the policy's already")
+    if len(memory.smooth) <= TREND or memory.smooth[-1] < RETURNING * memory.smooth[0]:
+        return Wish(factor=1.0, reason=f"{shown}, and is on its way back")
+    return Wish(factor=1.2, reason=f"{shown} and does not return; the KL pull is {pull:.3g} times the policy's")
+
+
+def review(trial: Trial, settings: KlSettings, memory: KlMemory) -> str:
+    """What the change made worse, in words, or nothing. A move counts if it is over one standard deviation.
+
+    A raise is worse if the KL pull dominates since, if KL accelerates, or if the reward falls and KL does not. A
+    lower is worse if the reward falls, or if KL rises beyond 1.5 × the target (without one: rises at all).
+    """
+    kl, reward, pulls = span(memory.kls), span(memory.rewards), span(memory.pulls)
+    if kl is None or reward is None:
+        return ""
+    fell, rose = _moved(reward, trial.reward) < -1.0, _moved(kl, trial.kl) > 1.0
+    if trial.after > trial.before:
+        accelerates = rose and kl.rise > trial.kl.rise + _spread(kl, trial.kl)
+        dominates = pulls is not None and pulls.mean > PULL_DOMINATES
+        worse = accelerates or dominates or (fell and kl.mean >= trial.kl.mean)
+    else:
+        worse = fell or (rose and (settings.target is None or kl.mean > FAR * settings.target))
+    moves = f"KL {trial.kl.mean:.3g} → {kl.mean:.3g}, reward {trial.reward.mean:.3g} → {reward.mean:.3g}"
+    return f"made it worse ({moves})" if worse else ""
+
+
+def _moved(after: Span, before: Span) -> float:
+    """In standard deviations; infinite for a move of what had none."""
+    spread = _spread(after, before)
+    change = after.mean - before.mean
+    return change / spread if spread > 0.0 else math.copysign(math.inf, change) if change else 0.0
+
+
+def _spread(a: Span, b: Span) -> float:
+    return math.sqrt((a.spread**2 + b.spread**2) / 2.0)
