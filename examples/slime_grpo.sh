@@ -11,20 +11,14 @@ MODEL_DIST=${MODEL_DIST:?the model in Megatron format: slime/tools/convert_hf_to
 PROMPTS=${PROMPTS:?a JSONL file with fields prompt and label}
 OUTPUT=${OUTPUT:-output/slime-grpo}
 MEGATRON=${MEGATRON:?the checkout of Megatron-LM}
-RLVITALS_URL=${RLVITALS_URL:-http://127.0.0.1:8642}
+# Ray's workers have the environment of `ray start`: there a token is on no command line and on no page of Ray's
+export RLVITALS_URL=${RLVITALS_URL:-http://127.0.0.1:8642}
 
 cd "$SLIME"
 source scripts/models/qwen2.5-0.5B.sh  # MODEL_ARGS
 
 WATCHED=rlvitals.integrations.slime
-RUNTIME_ENV=$(python - "$MEGATRON" "$RLVITALS_URL" "${RLVITALS_TOKEN:-}" <<'PY'
-import json, sys
-
-megatron, url, token = sys.argv[1:]
-env = {"PYTHONPATH": megatron, "CUDA_DEVICE_MAX_CONNECTIONS": "1", "RLVITALS_URL": url, "RLVITALS_TOKEN": token}
-print(json.dumps({"env_vars": {name: value for name, value in env.items() if value}}))
-PY
-)
+RUNTIME_ENV="{\"env_vars\": {\"PYTHONPATH\": \"$MEGATRON\", \"CUDA_DEVICE_MAX_CONNECTIONS\": \"1\"}}"
 
 ray start --head --num-gpus 8 --disable-usage-stats
 trap 'ray stop' EXIT

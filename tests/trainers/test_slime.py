@@ -23,6 +23,26 @@ from tests.trainers.slime.source import checkout
 
 DEADLINE_S = 300.0
 FOLDER = Path(__file__).parent / "slime"
+EXAMPLE = Path(__file__).parents[2] / "examples" / "slime_grpo.sh"
+NOT_SLIMES = {
+    *(
+        "--swiglu",
+        "--num-layers",
+        "--hidden-size",
+        "--ffn-hidden-size",
+        "--num-attention-heads",
+        "--normalization",
+    ),
+    *("--use-rotary-position-embeddings", "--disable-bias-linear", "--add-qkv-bias", "--norm-epsilon"),
+    *("--rotary-base", "--group-query-attention", "--num-query-groups", "--vocab-size", "--optimizer"),
+    *("--lr-decay-style", "--weight-decay", "--sglang-mem-fraction-static"),
+}
+"""What the example hands to Megatron and sglang, whose parsers need their packages."""
+RAY = """#!/bin/sh
+[ "$1" = job ] && printf '%s\\n' "$@"
+[ "$1" = start ] && echo "token: $RLVITALS_TOKEN" >&2
+exit 0
+"""
 CONTRACTS = "plugin_contracts.test_plugin_runtime_hook_contracts"
 
 
@@ -130,6 +150,33 @@ def test_a_coefficient_reaches_both_ranks_in_slimes_own_group(
     assert ranks[1 - main]["steps"] == []
     assert [step["policy.loss_tokens"] for step in ranks[main]["steps"]] == [8, 8], "of both ranks"
     assert [rank["stopped"] for rank in ranks] == [True, True]
+
+
+def test_the_example_is_a_job_that_slime_understands_and_tells_its_token_to_nobody(
+    python: Path, slime: Path, tmp_path: Path
+) -> None:
+    shim = tmp_path / "ray"
+    shim.write_text(RAY)
+    shim.chmod(0o755)
+    env = {
+        **os.environ,
+        "PATH": f"{tmp_path}:{os.environ['PATH']}",
+        "SLIME": str(slime),
+        "RLVITALS_TOKEN": "secret",
+    }
+    env |= dict.fromkeys(("MODEL", "MODEL_DIST", "PROMPTS", "MEGATRON"), str(tmp_path / "some"))
+    told = subprocess.run([str(EXAMPLE)], env=env, capture_output=True, text=True, timeout=60, check=False)
+    assert told.returncode == 0, told.stderr[-2000:]
+    words = told.stdout.splitlines()
+    (runtime,) = [word for word in words if word.startswith("--runtime-env-json=")]
+    assert json.loads(runtime.partition("=")[2])["env_vars"]["PYTHONPATH"] == str(tmp_path / "some")
+    assert "secret" not in told.stdout
+    assert "token: secret" in told.stderr
+    out = run(python, slime, [str(FOLDER / "flags.py"), *words[words.index("train.py") + 1 :]], tmp_path)
+    found = json.loads(out.strip().splitlines()[-1])
+    names = ("log_rollout", "log_eval_rollout", "before_train_step", "postprocess", "init")
+    assert found["ours"] == [f"rlvitals.integrations.slime.flags.{name}" for name in names]
+    assert set(found["unknown"]) <= NOT_SLIMES
 
 
 def test_processes_of_one_ray_job_agree_on_the_run(python: Path, slime: Path, tmp_path: Path) -> None:
