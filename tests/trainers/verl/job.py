@@ -12,6 +12,9 @@ from pathlib import Path
 HERE = Path(__file__).parent
 EXAMPLE = HERE.parents[2] / "examples" / "verl_grpo.sh"
 STEPS = 4
+JOB_S = 420.0
+TRAINERS = ("v1", "v0")
+RAISING = "cpu_platform,rlvitals.integrations.verl,raising"
 _ACTOR, _ROLLOUT, _REF = (f"actor_rollout_ref.{part}" for part in ("actor", "rollout", "ref"))
 
 ON_A_CPU = (
