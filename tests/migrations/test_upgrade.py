@@ -1,0 +1,122 @@
+"""A store that an older release has filled is brought to the newest schema with all that is in it."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import Connection, MetaData, insert, text
+
+import rlvitals_migrations
+from rlvitals.contract.report import Event, EventKind, RunInfo
+from rlvitals.contract.view import Light, RunState
+from rlvitals_monitor.store import runs, series, texts
+from rlvitals_monitor.store.engine import Store
+from rlvitals_monitor.store.ingest import store_batch
+from tests.monitor.batches import NOW, NOW_S, after, batch, step
+
+STORED = Path(__file__).with_name("stored_by_0001.json")
+"""The rows of a finished run as the first release wrote them: table → rows; bytes as ``{"hex": …}``."""
+NUMBERED = ("attempts", "series", "texts", "events")
+
+
+@pytest.fixture
+def upgraded(store: Store) -> Store:
+    with store.begin() as connection:
+        rlvitals_migrations.downgrade(connection, "0001")
+        _fill(connection, json.loads(STORED.read_text("utf-8")))
+    assert not store.is_current()
+    store.migrate()
+    assert store.is_current()
+    return store
+
+
+def test_a_run_is_as_it_was(upgraded: Store) -> None:
+    with upgraded.read() as connection:
+        run = runs.read_run(connection, "old-run", NOW)
+        assert (run.state, run.light, run.last_step) == (RunState.FINISHED, Light.GREEN, 5)
+        assert (run.config["nested"], run.tags) == ({"a": [1, None, "é"]}, ("a", "b"))
+        assert run.capabilities["set_kl_coef"] == "no KL"
+        number, _ = runs.find_attempt(connection, "old-run")
+        assert series.missing_reasons(connection, number) == {"kl.k3": "no reference policy"}
+        steps = {row.step: row.values for row in series.read_steps(connection, number, None, 100, after(3600))}
+    assert sorted(steps) == [1, 2, 3, 4, 5]
+    assert math.isnan(steps[3]["loss"])
+    assert (steps[3]["ratio.max"], steps[3]["mine.low"], steps[3]["reward.mean"]) == (math.inf, -math.inf, 1.5)
+    assert "kl.k3" not in steps[3]
+    assert steps[2]["loss"] == 0.5
+
+
+def test_completions_histograms_extremes_and_events_are_as_they_were(upgraded: Store) -> None:
+    with upgraded.read() as connection:
+        (kept,) = texts.read_texts(connection, "old-run", step=2, limit=10)
+        assert (kept.completion, kept.token_ids, kept.truncated) == ("x\\x00y \\ud83d <b>", (1, 2, 70000), True)
+        assert kept.reward is not None
+        assert math.isnan(kept.reward)
+        (saved,) = texts.read_events(connection, "old-run", limit=10, kind=EventKind.CHECKPOINT)
+        assert saved.payload == {"path": "/x"}
+        number, _ = runs.find_attempt(connection, "old-run")
+        histogram = series.read_histograms(connection, number, "length.all", None, None, 10)[0]
+        assert (histogram.edges, histogram.counts) == ((0.0, 1.0, math.inf), (1, 2))
+        extreme = next(
+            e for e in series.read_extremes(connection, number, "ratio.max", None, None, 10) if e.step == 3
+        )
+        assert (extreme.value, extreme.token_id) == (math.inf, 17)
+
+
+def test_its_client_goes_on_where_it_was_and_tells_what_the_old_release_had_no_place_for(upgraded: Store) -> None:
+    hooks = {"framework": "trl", "steps": 6, "hooks": [{"hook": "loss", "state": "seen", "seen": 6}]}
+    more = batch(
+        step(5, 5, {"loss": 99.0}),
+        step(9, 6, {"loss": 0.1}),
+        run="old-run",
+        info=RunInfo(id="old-run", project="p"),
+        events=(Event(seq=10, time_s=NOW_S, kind=EventKind.HOOK, step=6, payload=hooks),),
+    )
+    with upgraded.begin() as connection:
+        stored = store_batch(connection, more, after(60))
+    assert (stored.stored, stored.duplicates, stored.stored_through) == (2, 1, 10)
+    with upgraded.read() as connection:
+        told = runs.read_hooks(connection, "old-run", None, after(60))
+        assert (told.well, told.summary) == (True, "1 of 1 hooks see")
+
+
+def test_what_a_newer_release_stored_outlives_the_way_down_and_up_again(upgraded: Store) -> None:
+    with upgraded.begin() as connection:
+        before = _rows(connection)
+        rlvitals_migrations.downgrade(connection, "0001")
+    upgraded.migrate()
+    with upgraded.read() as connection:
+        assert _rows(connection) == before
+
+
+def _fill(connection: Connection, stored: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
+    old = MetaData()
+    old.reflect(connection)
+    for name, rows in stored.items():
+        plain = [
+            {key: bytes.fromhex(v["hex"]) if isinstance(v, dict) and "hex" in v else v for key, v in row.items()}
+            for row in rows
+        ]
+        connection.execute(insert(old.tables[name]), plain)
+    if connection.dialect.name == "postgresql":
+        for name in NUMBERED:
+            connection.execute(
+                text(
+                    f"SELECT setval(pg_get_serial_sequence('{name}', 'number'), (SELECT max(number) FROM {name}))"
+                )
+            )
+
+
+def _rows(connection: Connection) -> dict[str, list[str]]:
+    """All rows of all tables that an older release had, in a form to compare."""
+    have = MetaData()
+    have.reflect(connection)
+    names = json.loads(STORED.read_text("utf-8"))
+    return {
+        name: sorted(str(tuple(row)) for row in connection.execute(have.tables[name].select())) for name in names
+    }
