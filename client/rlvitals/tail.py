@@ -115,11 +115,11 @@ class Tail:
         count = 0
         for step in steps:
             if step.evaluation:
-                self._reporter.report(step.step, step.values, missing=_null(step))
+                self._reporter.report(step.step, step.values, missing=_absent(step))
                 count += 1
                 continue
             count += self._report_dumps(before=step.step)
-            self._report_step(step.step, step.values, _null(step), self._dumps.take(step.step))
+            self._report_step(step.step, step.values, _absent(step), self._dumps.take(step.step))
             count += 1
         return count + (self._report_dumps(before=None) if alone else 0)
 
@@ -150,8 +150,8 @@ class Tail:
             )
 
 
-def _null(step: LoggedStep) -> dict[str, str]:
-    return dict.fromkeys(step.missing, "the trainer logged null")
+def _absent(step: LoggedStep) -> dict[str, str]:
+    return {**step.withheld, **dict.fromkeys(step.missing, "the trainer logged null")}
 
 
 def files(paths: Sequence[Path]) -> list[Path]:

@@ -83,6 +83,19 @@ def test_a_rewritten_state_file_gives_only_what_is_new(reporter: Reporter, tmp_p
     assert found[2].missing == {"policy.loss": "the trainer logged null"}
 
 
+def test_a_metric_that_a_trainer_only_seems_to_log_is_missing_with_that_reason(
+    reporter: Reporter, tmp_path: Path
+) -> None:
+    log = tmp_path / "run.log"
+    log.write_text("step:1 - response_length/clip_ratio:1.0 - training/num_turns/mean:2.0\n")
+    tail = Tail([log], reporter)
+    tail.poll()
+    tail.finish()
+    (step,) = steps(reporter.settings.spool)
+    assert step.values["response_length/clip_ratio"] == 1.0
+    assert "longest answer of its batch" in step.missing["length.truncation_rate"]
+
+
 def test_a_log_that_begins_again_is_read_again(reporter: Reporter, tmp_path: Path) -> None:
     log = tmp_path / "run.log"
     log.write_text("step:5 - a/b:0.5\nstep:6 - a/b:0.5\n" + "talk\n" * 20)

@@ -1,7 +1,8 @@
 """What trainers' own names mean here: one table, looked up exactly, then by suffix, then by words.
 
 Only names whose quantity is the registry's own are in it; where a trainer's definition differs in a way that a
-person must know, ``Alias.note`` says how. A name that is not found stays the user's own.
+person must know, ``Alias.note`` says how. A name that is not found stays the user's own. What a name means in the
+log of one trainer and not in another's is in `rlvitals.contract.dialects`.
 """
 
 from __future__ import annotations
@@ -149,12 +150,17 @@ def resolve(name: str) -> Resolved | None:
     """The registry's name for a trainer's, or None; a name of the registry stays itself."""
     if name in BY_NAME:
         return None
-    for candidate, match in ((name, Match.EXACT), (_OUTER.sub("", name), Match.SUFFIX)):
+    for candidate, match in ((name, Match.EXACT), (bare(name), Match.SUFFIX)):
         alias = ALIASES.get(candidate)
         if alias is not None:
             return Resolved(metric=alias.metric, match=match, note=alias.note)
     alias = _BY_WORDS.get(_words(name))
     return Resolved(metric=alias.metric, match=Match.WORDS, note=alias.note) if alias is not None else None
+
+
+def bare(name: str) -> str:
+    """A name without the outermost prefix that loggers put before all of a trainer's names."""
+    return _OUTER.sub("", name)
 
 
 def _words(name: str) -> str:

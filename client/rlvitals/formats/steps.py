@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from rlvitals.contract.aliases import Match, resolve
+from rlvitals.contract.dialects import spoken, why_theirs
 from rlvitals.contract.evaluation import as_evaluated
 from rlvitals.contract.metrics import BY_NAME
 from rlvitals.formats.row import Row, RowKind
@@ -19,11 +20,15 @@ SHAPES_MAX = 256
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoggedStep:
-    """One step as it was logged. ``line`` is its first line; ``evaluation`` says that it is no training step."""
+    """One step as it was logged. ``line`` is its first line; ``evaluation`` says that it is no training step.
+
+    ``withheld``: a metric that a name of the log seems to be → why it is not.
+    """
 
     step: int
     values: Mapping[str, float]
     missing: tuple[str, ...] = ()
+    withheld: Mapping[str, str] = field(default_factory=dict)
     line: int = 0
     evaluation: bool = False
 
@@ -46,8 +51,9 @@ def stride(text: str) -> int:
 class StepMerger:
     """Takes rows in the order of the log. ``stride`` is how many steps lie between rows that do not say theirs.
 
-    Rows of one step from several writers are put together; an evaluation row is given out at once, by itself. A
-    step counter that goes back begins again: what waits is given out first.
+    Rows of one step from several writers are put together and only then named, since all names of a step tell
+    whose log this is; an evaluation row is given out at once, by itself. A step counter that goes back begins
+    again: what waits is given out first.
     """
 
     def __init__(self, stride: int = 1, *, first: int = 1) -> None:
@@ -63,7 +69,9 @@ class StepMerger:
         self._open: dict[int, _Open] = {}
         self._reached: dict[tuple[str, RowKind], int] = {}
         self._given: int | None = None
-        self._known: dict[tuple[str, ...], Mapping[str, str]] = {}
+        self._known: dict[tuple[tuple[str, ...], ...], Mapping[str, str]] = {}
+        self._dialects: frozenset[int] = frozenset()
+        self._withheld: dict[str, tuple[str, str]] = {}
 
     def add(self, row: Row) -> Iterator[LoggedStep]:
         """What this row completes."""
@@ -103,10 +111,9 @@ class StepMerger:
             self.late += 1
             return
         self._reached[writer] = step
-        values, missing = self._renamed(row)
         waiting = self._open.setdefault(step, _Open(row.line))
-        waiting.values.update(values)
-        waiting.missing.update(dict.fromkeys(missing))
+        waiting.values.update(row.values)
+        waiting.missing.update(dict.fromkeys(row.missing))
         slowest = min(self._reached.values())
         for ready in sorted(self._open):
             if ready < slowest or len(self._open) > OPEN_MAX:
@@ -115,25 +122,36 @@ class StepMerger:
     def _give(self, step: int) -> LoggedStep:
         done = self._open.pop(step)
         self._given = step
-        missing = tuple(name for name in done.missing if name not in done.values)
-        return LoggedStep(step=step, values=done.values, missing=missing, line=done.line)
+        names = self._named(tuple(done.values), tuple(done.missing))
+        values = {names[name]: value for name, value in done.values.items()}
+        missing = dict.fromkeys(names[name] for name in done.missing if names[name] not in values)
+        withheld = {
+            metric: f"the log's {name}: {why}"
+            for name, (metric, why) in self._withheld.items()
+            if name in names and metric not in values
+        }
+        return LoggedStep(step=step, values=values, missing=tuple(missing), withheld=withheld, line=done.line)
 
-    def _renamed(self, row: Row) -> tuple[dict[str, float], tuple[str, ...]]:
-        logged = (*row.values, *row.missing)
+    def _named(self, *logged: tuple[str, ...]) -> Mapping[str, str]:
+        """For the names that have values, and those that have none."""
         names = self._known.get(logged)
         if names is None:
-            if len(self._known) >= SHAPES_MAX:
+            dialects = self._dialects.union(*map(spoken, logged))
+            if len(self._known) >= SHAPES_MAX or dialects != self._dialects:
                 self._known.clear()
-            names = self._known[logged] = self._names(logged)
-        return {names[name]: value for name, value in row.values.items()}, tuple(names[n] for n in row.missing)
+                self._dialects = dialects
+            names = self._known[logged] = self._names(*logged)
+        return names
 
-    def _names(self, logged: Iterable[str]) -> Mapping[str, str]:
-        """Each registry name goes to the one name that fits best in its row; its rivals keep their own."""
+    def _names(self, *logged: tuple[str, ...]) -> Mapping[str, str]:
+        """Each registry name goes to the one name that fits best in its step; its rivals keep their own."""
         found: dict[str, str] = {}
         taken: dict[str, str] = {}
-        for name in sorted(logged, key=_fit):
-            known = resolve(name)
-            if known is None or taken.setdefault(known.metric, name) != name:
+        for name in (name for names in logged for name in sorted(names, key=_fit) if name not in found):
+            known, why = resolve(name), why_theirs(name, self._dialects)
+            if known is not None and why:
+                self.notes[name], self._withheld[name] = why, (known.metric, why)
+            if known is None or why or taken.setdefault(known.metric, name) != name:
                 found[name] = name
             else:
                 found[name] = known.metric

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import pytest
+
 from rlvitals.formats.row import Row, RowKind
 from rlvitals.formats.steps import LoggedStep, StepMerger
 
@@ -77,3 +79,58 @@ def test_null_is_missing_unless_another_row_of_the_step_has_it() -> None:
     absent = Row(line=1, step=1, values={"reward": 1.0}, missing=("loss", "kl"))
     (step,) = merged(absent, row(1, loss=2.0))
     assert step.missing == ("kl.k3",)
+
+
+def test_a_name_without_a_value_does_not_take_the_metric_from_one_that_has_it() -> None:
+    (step,) = merged(Row(line=1, step=1, values={"train/loss": 0.7}, missing=("loss",)))
+    assert step.values == {"policy.loss": 0.7}
+    assert step.missing == ("loss",)
+
+
+def test_openrlhfs_kl_and_clip_ratio_are_no_k3_and_no_truncation() -> None:
+    """Its reward's k1 may be negative, which no k3 is; its clip ratio is 0 where every answer was cut."""
+    merger = StepMerger()
+    logged = {"policy_loss": 0.1, "actor_lr": 1e-6, "kl": -0.2, "response_clip_ratio": 0.0, "truncated": 0.9}
+    list(merger.add(Row(line=1, step=1, values=logged)))
+    (step,) = merger.end()
+    assert step.values["kl"] == -0.2
+    assert step.values["response_clip_ratio"] == 0.0
+    assert step.values["length.truncation_rate"] == 0.9
+    assert not {"kl.k3", "kl.k1"} & set(step.values)
+    assert "not always k3" in merger.notes["kl"]
+    assert "not always k3" in step.withheld["kl.k3"]
+    assert "length.truncation_rate" not in step.withheld
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_whose_log_it_is_is_told_by_the_whole_step_though_each_name_has_a_row_of_its_own(order: int) -> None:
+    logged = {"train/kl": math.nan, "train/response_clip_ratio": 0.0, "train/actor_lr": 1e-6}
+    found = merged(*(Row(line=1, step=1, values={name: logged[name]}) for name in list(logged)[::order]))
+    assert {name for step in found for name in step.values} == {
+        "train/kl",
+        "train/response_clip_ratio",
+        "policy.learning_rate",
+    }
+
+
+def test_the_same_names_in_another_trainers_log_are_k3_and_truncation() -> None:
+    (step,) = merged(row(1, loss=0.1, kl=0.2, completion_length=60.0, response_clip_ratio=0.9))
+    assert (step.values["kl.k3"], step.values["length.truncation_rate"]) == (0.2, 0.9)
+
+
+@pytest.mark.parametrize("mark", ["training/off_policy/trajectory_spans/mean", "training/num_turns/mean"])
+@pytest.mark.parametrize("share", [1.0, 0.0, math.nan, math.inf])
+def test_verls_share_of_the_longest_answers_is_no_truncation(mark: str, share: float) -> None:
+    """With a transfer queue it is never 0: all answers of one length, none of them cut, would read as 1."""
+    merger = StepMerger()
+    list(merger.add(Row(line=1, step=1, values={"response_length/clip_ratio": share, mark: 1.0})))
+    (step,) = merger.end()
+    assert "length.truncation_rate" not in step.values
+    assert "response_length/clip_ratio" in step.values
+    assert "longest answer of its batch" in merger.notes["response_length/clip_ratio"]
+    assert "longest answer of its batch" in step.withheld["length.truncation_rate"]
+
+
+def test_verls_share_of_answers_at_the_limit_is_truncation_where_it_compares_with_the_limit() -> None:
+    (step,) = merged(Row(line=1, step=1, values={"response_length/clip_ratio": 0.5, "num_turns/mean": 2.0}))
+    assert step.values["length.truncation_rate"] == 0.5
