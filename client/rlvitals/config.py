@@ -8,6 +8,8 @@ from dataclasses import fields, is_dataclass
 from datetime import datetime
 from enum import Enum
 
+from rlvitals.guard import attempt
+
 SECRET_WORDS = frozenset(
     {
         "secret",
@@ -57,6 +59,8 @@ _VALUE = re.compile(r"[^\s'\",;&)}\]]+")
 DEPTH_MAX, ITEMS_MAX, CHARS_MAX = 12, 1000, 2000
 VALUES_MAX = 4000
 """Of a whole configuration: the service keeps no more."""
+ALL_CHARS_MAX = 2**18
+"""Of all its names and texts together: it goes along with every batch."""
 TOO_MUCH, TOO_DEEP = "(too much)", "(too deep)"
 
 
@@ -113,7 +117,7 @@ class _Cleaner:
     """One configuration's values, counted."""
 
     def __init__(self) -> None:
-        self.left = VALUES_MAX
+        self.left, self.chars_left = VALUES_MAX, ALL_CHARS_MAX
 
     def plain(self, value: object, depth: int) -> object:
         self.left -= 1
@@ -126,20 +130,21 @@ class _Cleaner:
         if isinstance(value, float):
             return float(value)
         if isinstance(value, (str, bytes)):
-            return _text(value)
+            return self._text(value)
         if isinstance(value, Mapping) or (is_dataclass(value) and not isinstance(value, type)):
             return self._mapping(_as_mapping(value), depth) if depth < DEPTH_MAX else TOO_DEEP
         if isinstance(value, (Sequence, Set)):
             return self._items(list(value)[:ITEMS_MAX], depth) if depth < DEPTH_MAX else TOO_DEEP
-        return _text(str(value))
+        return self._text(attempt(str, value) or f"({type(value).__name__})")
 
     def _mapping(self, mapping: object, depth: int) -> dict[str, object]:
         found: dict[str, object] = {}
         for key, value in list(mapping.items())[:ITEMS_MAX] if isinstance(mapping, Mapping) else ():
-            if self.left <= 0:
+            if self.left <= 0 or self.chars_left <= 0:
                 found[TOO_MUCH] = True
                 break
-            name = without_secrets(str(key))[:200]
+            name = without_secrets(str(key)[:CHARS_MAX])[:200]
+            self.chars_left -= len(name)
             hidden = value and (is_secret(name) or _is_key_in_a_switch(name, value))
             found[name] = REMOVED if hidden else self.plain(value, depth + 1)
         return found
@@ -155,11 +160,14 @@ class _Cleaner:
             )
         return found
 
-
-def _text(value: str | bytes) -> str:
-    """Cut before the search, so that a huge text costs little, and again after it."""
-    text = value[: 4 * CHARS_MAX]
-    return without_secrets(text if isinstance(text, str) else repr(text))[:CHARS_MAX]
+    def _text(self, value: str | bytes) -> str:
+        """Cut before the search, so that a huge text costs little, and again after it."""
+        if self.chars_left <= 0:
+            return TOO_MUCH
+        text = value[: 4 * CHARS_MAX]
+        told = without_secrets(text if isinstance(text, str) else repr(text))[: min(CHARS_MAX, self.chars_left)]
+        self.chars_left -= len(told)
+        return told
 
 
 def _is_key_in_a_switch(name: str, value: object) -> bool:

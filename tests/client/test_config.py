@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlvitals.config import REMOVED, VALUES_MAX, clean, is_secret
+from rlvitals.config import ALL_CHARS_MAX, REMOVED, VALUES_MAX, clean, is_secret
 from rlvitals.contract import codec
 
 
@@ -188,3 +188,19 @@ def test_a_configuration_is_never_larger_than_the_service_keeps() -> None:
 
 def test_a_text_without_end_costs_little() -> None:
     assert len(str(clean({"text": "a=" * 10_000_000})["text"])) <= 2000
+
+
+def test_a_configuration_of_ten_megabytes_is_cut_to_what_may_go_along_with_every_batch() -> None:
+    huge = {f"part{i}": {f"key{j}" * 99: "日" * 2000 for j in range(900)} for i in range(5)}
+    told = clean({"group_size": 8, **huge, "items": ["日" * 2000] * 900, "last": 1})
+    assert told["group_size"] == 8
+    assert len(codec.dumps(told)) < 8 * ALL_CHARS_MAX
+    assert len(clean({"k" * 10_000_000: 1})) == 1
+
+
+def test_a_value_that_cannot_say_what_it_is_costs_only_itself() -> None:
+    class Mute:
+        def __str__(self) -> str:
+            raise RuntimeError("on purpose")
+
+    assert clean({"a": Mute(), "b": 1}) == {"a": "(Mute)", "b": 1}
