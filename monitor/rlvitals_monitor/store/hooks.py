@@ -11,12 +11,11 @@ from sqlalchemy import Connection, select
 from rlvitals.contract import codec
 from rlvitals.contract.hooks import HookTableView, read_table
 from rlvitals.contract.report import Event, EventKind
-from rlvitals_monitor.store import names
 from rlvitals_monitor.store.admission import Place
 from rlvitals_monitor.store.bulk import Upsert
 from rlvitals_monitor.store.numbers import from_micros, to_micros
 from rlvitals_monitor.store.tables import attempts, hook_tables
-from rlvitals_monitor.store.texts import PAYLOAD_TEXT_MAX
+from rlvitals_monitor.store.texts import event_row
 
 WRITERS_SHOWN_MAX = 256
 _KEEP = Upsert(hook_tables)
@@ -28,17 +27,11 @@ def keep_table(connection: Connection, place: Place, events: Sequence[Event], no
     if not told:
         return
     try:
-        payload = names.clean_json(told[-1].payload, text_limit=PAYLOAD_TEXT_MAX)
+        kept = event_row(place.attempt_number, told[-1])
     except ValueError:  # refused among the events already
         return
-    row = (
-        place.attempt_number,
-        place.writer,
-        to_micros(now),
-        told[-1].step,
-        codec.dumps(payload).decode("ascii"),
-    )
-    _KEEP.write(connection, [row])
+    payload = codec.dumps(kept["payload"]).decode("ascii")
+    _KEEP.write(connection, [(place.attempt_number, place.writer, to_micros(now), kept["step"], payload)])
 
 
 def read_tables(connection: Connection, numbers: Iterable[int]) -> Mapping[int, Sequence[HookTableView]]:

@@ -48,7 +48,7 @@ def store_events(
     rows = []
     for line, event in lines:
         try:
-            rows.append(_event_row(place.attempt_number, event))
+            rows.append(event_row(place.attempt_number, event))
         except ValueError as error:
             refused.append(Refusal(line=line, field="events", reason=str(error)))
     if rows:
@@ -149,7 +149,8 @@ def _text_view(row: Row[Any]) -> TextView:
     )
 
 
-def _event_row(attempt: int, event: Event) -> dict[str, Any]:
+def event_row(attempt: int, event: Event) -> dict[str, Any]:
+    """What is stored of an event. Raises `ValueError` where it is beyond the bounds."""
     if not is_time(event.time_s):
         raise ValueError(f"expected seconds since 1970 within the calendar, got {event.time_s!r}")
     if event.step is not None and not -STEP_MAX <= event.step <= STEP_MAX:

@@ -264,3 +264,15 @@ def test_hostile_words_of_a_hook_are_stored_and_answered_as_text(store: Store) -
         assert len(shown.hook) <= 128
         assert "\x00" not in shown.hook
         shown.hook.encode()
+
+
+@pytest.mark.parametrize("step", [2**53 + 1, 2**63, -(2**70)])
+def test_a_table_told_at_a_step_that_no_database_holds_is_refused_and_the_rest_is_stored(
+    store: Store, step: int
+) -> None:
+    event = Event(seq=2, time_s=NOW_S, kind=EventKind.HOOK, step=step, payload={"hooks": [row("a", "seen")]})
+    with store.begin() as connection:
+        stored = store_batch(connection, batch(events=(event,)), NOW)
+    assert (stored.stored, stored.stored_through, [r.field for r in stored.refused]) == (0, 2, ["events"])
+    with store.read() as connection:
+        assert read_hooks(connection, "r1", None, NOW).tables == ()
