@@ -6,7 +6,7 @@ from docs.matrix import CLIENT, REAL, VERBS, Column, Trainer, all_of, cannot, un
 from rlvitals.contract.command import CommandKind as Do
 from rlvitals.contract.metrics import Family as F
 
-_W = REAL + "test_verl.py::"
+_W, _STORY, _WORKER = (f"{REAL}test_verl{part}.py::" for part in ("", "_story", "_worker"))
 _TOLD_VERL = _W + "test_what_verl_can_tell_is_told"
 _OLD = REAL + "test_verl_old.py::"
 _OURS = (
@@ -60,11 +60,11 @@ VERL = Trainer(
         F.CRITIC: untested("verl's own numbers of the critic are drawn"),
         F.GUARD: untested("guards wrap reward functions and samplers; none was run inside verl"),
         F.SELF: works(_W + "test_every_metric_of_the_registry_is_given_or_missing_with_a_reason"),
-        **all_of(works(_W + "test_the_pause_held_the_job_between_two_steps"), Do.PAUSE, Do.RESUME),
-        **all_of(works(_W + "test_checkpoint_and_stop_end_the_job_well"), Do.STOP, Do.CHECKPOINT),
-        Do.SET_KL_COEF: works(_W + "test_an_approved_coefficient_holds_on_the_workers_from_the_next_step_on"),
+        **all_of(works(_STORY + "test_the_pause_held_the_job_between_two_steps"), Do.PAUSE, Do.RESUME),
+        **all_of(works(_STORY + "test_checkpoint_and_stop_end_the_job_well"), Do.STOP, Do.CHECKPOINT),
+        Do.SET_KL_COEF: works(_STORY + "test_an_approved_coefficient_holds_on_the_workers_from_the_next_step_on"),
         Do.SCALE_LR: works(
-            _W + "test_a_worker_takes_a_coefficient_and_a_rate_and_finds_poison",
+            _WORKER + "test_a_worker_takes_a_coefficient_and_a_rate_and_finds_poison",
             CLIENT + "test_verl_v1.py::test_the_learning_rate_is_scaled_on_all_ranks",
             said="one engine worker of verl's; on all ranks with objects of verl's shape",
         ),

@@ -70,7 +70,7 @@ TRL = Trainer(
     rows={
         **all_of(works(_MEASURED, _TOLD), F.LENGTH, F.REWARD, F.KL, F.POLICY),
         **all_of(works(_TOLD), F.TEXT, F.GRADIENT, F.PROGRESS),
-        F.NUMERICS: works(_V + "test_a_nan_loss_is_told_as_nan_at_its_step"),
+        F.NUMERICS: works(_V + "test_a_nan_loss_that_the_trainer_logs_as_0_is_told_as_nan_at_its_step"),
         F.RATIO: works(_V + "test_ratios_are_measured_where_the_trainer_keeps_old_log_probs"),
         F.COMPONENT: works(
             _V + "test_a_trainer_that_shows_no_rewards_says_so_and_tells_what_it_logs",

@@ -121,7 +121,7 @@ class Story:
         last = tiny.steps(reporter)[-1]
         return {"values": dict(last.values), "by_hand": recorder.reward_kl(STEPS), "missing": dict(last.missing)}
 
-    def poisoned(self) -> list[float | str]:
+    def poisoned(self) -> dict[str, list[str]]:
         trainer = self.make()
         original = trainer.compute_loss
 
@@ -132,7 +132,10 @@ class Story:
         trainer.compute_loss = spoil
         reporter = rlvitals.attach(trainer)
         trainer.train()
-        return [str(step.values["policy.loss"]) for step in tiny.steps(reporter)]
+        return {
+            "told": [str(step.values["policy.loss"]) for step in tiny.steps(reporter)],
+            "logged": [str(entry["loss"]) for entry in trainer.state.log_history if "loss" in entry],
+        }
 
     def raising(self) -> dict[str, Any]:
         """Every hook of ours raises; all that is ours is put back afterwards."""

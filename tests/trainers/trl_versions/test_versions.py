@@ -131,9 +131,11 @@ def test_the_kl_of_the_reward_and_its_part_of_the_advantages_are_measured(story:
     assert story["watched"]["config"] == {"kl_estimator": "k1", "kl_in": "reward", "kl_coef": 0.05}
 
 
-def test_a_nan_loss_is_told_as_nan_at_its_step(story: Story) -> None:
-    losses = [float(loss) for loss in story["poisoned"]]
-    assert [math.isnan(loss) for loss in losses] == [False, False, True, False]
+def test_a_nan_loss_that_the_trainer_logs_as_0_is_told_as_nan_at_its_step(story: Story) -> None:
+    told, logged = ([float(loss) for loss in story["poisoned"][what]] for what in ("told", "logged"))
+    assert [math.isnan(loss) for loss in told] == [False, False, True, False]
+    assert len(logged) == 4
+    assert logged[2] == 0
 
 
 def test_weights_are_bit_for_bit_those_of_a_training_without_us(story: Story) -> None:
