@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from importlib.metadata import version
@@ -68,6 +69,8 @@ def create_app(settings: Settings, *, with_worker: bool = True) -> FastAPI:
     control = ControlSettings(policy=settings.policy)
     app.state.policies, app.state.limits = control.policies, control.limits
     app.state.channels = NotifySettings().load(settings.url)
+    for problem in app.state.channels.problems:
+        log.error("a channel is left out: %s", problem)
     app.state.rulebook = RuleBook.of(RuleSettings(), utc_now())
     app.state.worker = app.state.dispatcher = None
     app.add_middleware(BrowserGuard, hosts=settings.hosts)
@@ -94,6 +97,7 @@ _PARTS = (
     health,
     login,
 )
+log = logging.getLogger(__name__)
 _METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 
 

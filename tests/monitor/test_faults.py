@@ -29,7 +29,7 @@ def own_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         ("POLICY", "foo", "RLVITALS_POLICY: expected 'observe', 'approve' or 'auto', got 'foo'"),
         ("COOL_DOWN_STEPS", "-1", "RLVITALS_COOL_DOWN_STEPS: expected greater than or equal to 0, got '-1'"),
         ("DATABASE_URL", "foo://x", "RLVITALS_DATABASE_URL: expected sqlite:///"),
-        ("CHANNELS", "{tmp}/channels.yaml", "channels.yaml:3: expected one of name, kind, url"),
+        ("CHANNELS", "{tmp}/none.yaml", "none.yaml: expected a readable YAML file of channels"),
         ("SLACK_WEBHOOK_URL", "hooks", "url of slack: expected https://host/"),
         ("RULES", "{tmp}/none.yaml", "none.yaml:1: expected a readable UTF-8 file"),
         ("DATA", "{tmp}/channels.yaml", "channels.yaml"),

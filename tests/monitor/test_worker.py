@@ -18,7 +18,8 @@ from rlvitals_monitor.alerts import engine
 from rlvitals_monitor.control import mailbox
 from rlvitals_monitor.control.policy import Policies
 from rlvitals_monitor.live import Live
-from rlvitals_monitor.notify.channel import Channels, load_channels
+from rlvitals_monitor.notify.channel import Channels
+from rlvitals_monitor.notify.channel_file import load_channels
 from rlvitals_monitor.store import alerts, commands, evaluations, outbox, series, tables
 from rlvitals_monitor.store.engine import Store
 from rlvitals_monitor.store.ingest import store_batch

@@ -1,36 +1,23 @@
-"""Channels are data: a YAML file of them, or one or two from the environment. Their addresses are secrets.
-
-channels:
-  - name: team
-    kind: slack
-    url: {env: TEAM_SLACK_URL}        # or {file: /run/secrets/slack}, or the address itself
-    severity: warning                 # the least that is sent
-    send_resolved: true
-  - name: pager
-    kind: webhook
-    url: https://pager.example/hooks/rl
-    secret: {env: PAGER_SECRET}       # whsec_… of Standard Webhooks, or any text
-"""
+"""A channel: where messages go, which ones, and in which words. Its address is a secret."""
 
 from __future__ import annotations
 
 import base64
 import binascii
-import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from rlvitals.contract.alert import Severity
-from rlvitals_monitor.rules.document import Item, RuleFileError, read_document
+from rlvitals_monitor.notify.hours import QuietHours
+from rlvitals_monitor.notify.language import Language
+from rlvitals_monitor.notify.matcher import Matcher
 
 NAME = re.compile(r"[A-Za-z0-9._-]{1,48}")
 TIMEOUT_S = 10.0
 SLACK_GAP_S = 1.0
-_KEYS = ("name", "kind", "url", "secret", "severity", "send_resolved", "allow_private", "gap_s", "timeout_s")
 HIDDEN = "***"
 SECRET_PREFIX = "whsec_"
 
@@ -48,6 +35,13 @@ class ChannelKind(str, Enum):
     APPRISE = "apprise"
 
 
+_SCHEMES: Mapping[ChannelKind, tuple[str, ...]] = {
+    ChannelKind.EMAIL: ("smtps", "smtp"),
+    ChannelKind.APPRISE: (),
+}
+_HTTP = ("https", "http")
+
+
 class ChannelError(ValueError):
     """A channel cannot be used as it is written; the message never holds its address or secret."""
 
@@ -55,7 +49,9 @@ class ChannelError(ValueError):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Channel:
     """Where messages go. ``gap_s`` is the least time between two of them; ``allow_private`` lets the address be
-    in the local network or on this machine, and plain http. ``options`` are what only its kind knows."""
+    in the local network or on this machine, and plain http. ``matchers`` must all hold of what is sent; in
+    ``quiet`` hours messages wait. ``options`` are what only its kind knows.
+    """
 
     name: str
     kind: ChannelKind
@@ -66,33 +62,54 @@ class Channel:
     allow_private: bool = False
     gap_s: float = 0.0
     timeout_s: float = TIMEOUT_S
+    matchers: tuple[Matcher, ...] = ()
+    quiet: QuietHours | None = None
+    language: Language = Language.ENGLISH
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         if not NAME.fullmatch(self.name):
             raise ChannelError(f"name: expected 1 to 48 of A-Z a-z 0-9 . _ -, got {self.name[:60]!r}")
-        if not self.host or urlsplit(self.url).scheme not in ("http", "https"):
-            raise ChannelError(f"url of {self.name}: expected https://host/…")
-        if urlsplit(self.url).scheme == "http" and not self.allow_private:
-            raise ChannelError(f"url of {self.name}: expected https (http only with allow_private)")
+        self._check_url()
         secret_key(self.secret)
 
     @property
     def host(self) -> str:
-        """All of the address that may be shown."""
+        """All of the address that may be shown: of an apprise address its scheme, for the rest may be a token."""
+        if self.kind is ChannelKind.APPRISE:
+            return self._scheme if "://" in self.url else ""
         try:
             return urlsplit(self.url).hostname or ""
         except ValueError:
             return ""
 
+    def _check_url(self) -> None:
+        schemes = _SCHEMES.get(self.kind, _HTTP)
+        if not self.host or (schemes and self._scheme not in schemes):
+            forms = " or ".join(f"{scheme}://host/…" for scheme in schemes if scheme != "http") or "scheme://…"
+            raise ChannelError(f"url of {self.name}: expected {forms}")
+        if self._scheme == "http" and schemes is _HTTP and not self.allow_private:
+            raise ChannelError(f"url of {self.name}: expected https (http only with allow_private)")
+
+    @property
+    def _scheme(self) -> str:
+        return self.url.partition("://")[0].lower()
+
     def redact(self, text: str) -> str:
-        """``text`` without this channel's secrets, should a provider or an error repeat them."""
+        """``text`` without this channel's secrets, should a provider or an error repeat them, whole or in part."""
         path = urlsplit(self.url)
         tail = f"{path.path}?{path.query}" if path.query else path.path
-        for secret in (self.url, tail, path.path, path.query, self.secret):
+        whole = (self.url, tail, path.path, path.query, self.secret)
+        parts = (part for part in re.split(r"[/?&=:@,]+", self.url) if _may_be_secret(part, self.host))
+        for secret in sorted({*whole, *parts}, key=len, reverse=True):
             if len(secret) > 3:
-                text = text.replace(secret, HIDDEN)
+                text = text.replace(secret, HIDDEN).replace(quote(secret, safe=""), HIDDEN)
         return text
+
+
+def _may_be_secret(part: str, host: str) -> bool:
+    """A token within an address: long, or with a digit in it. Words of an API's path have neither."""
+    return part not in host and (len(part) >= 20 or (len(part) >= 8 and any(c.isdigit() for c in part)))
 
 
 def secret_key(secret: str) -> bytes:
@@ -107,104 +124,17 @@ def secret_key(secret: str) -> bytes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Channels:
-    """All channels of a service, and its own address for the links in their messages."""
+    """All channels of a service, and its own address for the links in their messages.
+
+    ``problems`` are the channels that could not be used as written, each as "file:line: expected …".
+    """
 
     items: tuple[Channel, ...] = ()
     public_url: str = ""
+    problems: tuple[str, ...] = ()
 
     def __iter__(self) -> Iterator[Channel]:
         return iter(self.items)
 
     def get(self, name: str) -> Channel | None:
         return next((channel for channel in self.items if channel.name == name), None)
-
-
-def load_channels(
-    path: Path | None = None,
-    *,
-    webhook_url: str = "",
-    webhook_secret: str = "",
-    slack_webhook_url: str = "",
-    allow_private: bool = False,
-    public_url: str = "",
-    environ: Mapping[str, str] | None = None,
-) -> Channels:
-    """The file's channels, then ``webhook`` and ``slack`` of the environment.
-
-    Raises `ChannelError` or, with file and line, `RuleFileError`.
-    """
-    values = os.environ if environ is None else environ
-    items = list(_from_file(path, values, allow_private)) if path else []
-    for kind, url, secret in (
-        (ChannelKind.WEBHOOK, webhook_url, webhook_secret),
-        (ChannelKind.SLACK, slack_webhook_url, ""),
-    ):
-        if url:
-            items.append(_channel(kind.value, kind, url, secret=secret, allow_private=allow_private))
-    names = [channel.name for channel in items]
-    for name in names:
-        if names.count(name) > 1:
-            raise ChannelError(f"channel {name}: expected one of this name, got {names.count(name)}")
-    return Channels(items=tuple(items), public_url=public_url)
-
-
-def _channel(name: str, kind: ChannelKind, url: str, **given: object) -> Channel:
-    gap_s = {"gap_s": SLACK_GAP_S} if kind is ChannelKind.SLACK else {}
-    return Channel(name=name, kind=kind, url=url, **{**gap_s, **given})  # type: ignore[arg-type]
-
-
-def _from_file(path: Path, environ: Mapping[str, str], allow_private: bool) -> Iterator[Channel]:
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ChannelError(f"{path}: expected a readable YAML file of channels: {error}") from None
-    root = read_document(text, str(path)).mapping(("channels",), ("channels",))
-    for item in root["channels"].sequence():
-        yield _read(item, environ, allow_private)
-
-
-def _read(item: Item, environ: Mapping[str, str], allow_private: bool) -> Channel:
-    entries = item.mapping(_KEYS, ("name", "kind", "url"))
-    kind = entries["kind"].choice(ChannelKind, [k.value for k in ChannelKind])
-    given: dict[str, object] = {"allow_private": allow_private}
-    if "secret" in entries:
-        given["secret"] = _secret(entries["secret"], environ)
-    if "severity" in entries:
-        given["severity"] = entries["severity"].choice(Severity, [s.value for s in Severity])
-    for name in ("send_resolved", "allow_private"):
-        if name in entries:
-            given[name] = entries[name].choice(lambda word: word == "true", ["true", "false"])
-    for name in ("gap_s", "timeout_s"):
-        if name in entries:
-            given[name] = float(entries[name].whole(0 if name == "gap_s" else 1, 600))
-    try:
-        return _channel(entries["name"].text(), kind, _secret(entries["url"], environ), **given)
-    except ChannelError as error:
-        raise item.fail(str(error)) from None
-
-
-def _secret(item: Item, environ: Mapping[str, str]) -> str:
-    """The text itself, or what ``{env: NAME}`` or ``{file: PATH}`` holds."""
-    try:
-        entries = item.mapping(("env", "file"))
-    except RuleFileError as error:
-        if hasattr(item.node, "value") and isinstance(item.node.value, str):
-            return item.text()
-        raise error
-    if len(entries) != 1:
-        raise item.fail("expected one of env, file")
-    return _from_env(entries["env"], environ) if "env" in entries else _from_path(entries["file"])
-
-
-def _from_env(item: Item, environ: Mapping[str, str]) -> str:
-    name = item.text()
-    if not environ.get(name):
-        raise item.fail(f"expected the environment variable {name} to be set")
-    return environ[name].strip()
-
-
-def _from_path(item: Item) -> str:
-    try:
-        return Path(item.text()).read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise item.fail(f"expected a readable file: {error}") from None

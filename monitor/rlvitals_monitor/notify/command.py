@@ -24,6 +24,8 @@ def notify(argv: list[str], own_url: str = "") -> int:
     except ValueError as error:
         sys.stderr.write(f"{error}\n")
         return 2
+    for problem in channels.problems:
+        sys.stderr.write(f"left out: {problem}\n")
     return _test(channels, told.channel) if told.action == "test" else _list(channels)
 
 
@@ -37,7 +39,7 @@ def _list(channels: Channels) -> int:
         sys.stderr.write(
             "no channels: set RLVITALS_CHANNELS, RLVITALS_SLACK_WEBHOOK_URL or RLVITALS_WEBHOOK_URL\n"
         )
-    return 0
+    return 2 if channels.problems else 0
 
 
 def _test(channels: Channels, name: str) -> int:

@@ -11,6 +11,7 @@ import random
 import secrets
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import httpx2
@@ -26,6 +27,7 @@ from rlvitals_monitor.notify.post import build_client, send
 from rlvitals_monitor.store import outbox
 from rlvitals_monitor.store.engine import Store
 from rlvitals_monitor.store.outbox import Claim, Standing
+from rlvitals_monitor.store.runs import read_info
 
 ATTEMPTS_LIMIT = 20
 BACKOFF_BASE_S = 2.0
@@ -39,7 +41,16 @@ Clock = Callable[[], datetime]
 
 def route(conn: Connection, transition: Transition, channels: Channels, now: datetime) -> int:
     """Writes a delivery for each channel that wants this transition; how many are new. Routing twice adds none."""
-    return outbox.add(conn, transition.id, [c.name for c in channels if wants(c, transition)], now)
+    hearing = [channel for channel in channels if wants(channel, transition)]
+    if any(channel.matchers for channel in hearing):
+        run = read_info(conn, transition.alert.run)
+        hearing = [channel for channel in hearing if all(m.holds(transition, run) for m in channel.matchers)]
+    return outbox.add(conn, transition.id, {channel.name: due(channel, transition, now) for channel in hearing})
+
+
+def due(channel: Channel, transition: Transition, now: datetime) -> datetime:
+    """At once, or when the channel's quiet hours end."""
+    return now if channel.quiet is None else channel.quiet.until(now, transition.alert.severity)
 
 
 def wants(channel: Channel, transition: Transition) -> bool:
@@ -70,7 +81,7 @@ def fire_test(
     channel: Channel, now: datetime, public_url: str = "", client: httpx2.Client | None = None
 ) -> ChannelTest:
     """Sends a message that says that it is a test, at once and unrecorded."""
-    notification = _test_notification(now, public_url)
+    notification = replace(_test_notification(now, public_url), language=channel.language)
     if client is not None:
         answer = send(channel, notification, now, client)
     else:
@@ -109,7 +120,7 @@ def _drain(
         taken = _claim(store, channel, owner, clock())
         if taken is None:
             return sent
-        answer = send(channel, _notification(taken, public_url), clock(), client)
+        answer = send(channel, _notification(taken, channel, public_url), clock(), client)
         with store.begin() as conn:
             record(conn, channel, taken, answer, clock(), random.random())
         if answer.verdict is Verdict.RETRY:
@@ -137,9 +148,11 @@ def record(conn: Connection, channel: Channel, taken: Claim, answer: Answer, now
     return outbox.record_retry(conn, taken, answer.words, now + timedelta(seconds=wait_s))
 
 
-def _notification(taken: Claim, public_url: str) -> Notification:
+def _notification(taken: Claim, channel: Channel, public_url: str) -> Notification:
     link = link_to(public_url, taken.transition.alert, taken.transition.step)
-    return Notification(id=taken.id, transition=taken.transition, run=taken.run, link=link)
+    return Notification(
+        id=taken.id, transition=taken.transition, run=taken.run, link=link, language=channel.language
+    )
 
 
 def _view(channel: Channel, standing: Standing) -> ChannelView:

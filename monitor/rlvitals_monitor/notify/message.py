@@ -14,6 +14,7 @@ from urllib.parse import quote, urlencode
 
 from rlvitals.contract.alert import Alert, AlertState, Transition
 from rlvitals.contract.report import RunInfo
+from rlvitals_monitor.notify.language import Language, Phrase, phrase_of
 
 ELLIPSIS = "…"
 TITLE_LIMIT = 140
@@ -33,11 +34,15 @@ class Notification:
     transition: Transition
     run: RunInfo
     link: str = ""
+    language: Language = Language.ENGLISH
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """In reading order. ``link`` is ours and safe; everything else was made plain but not escaped."""
+    """In reading order. ``link`` is ours and safe; everything else was made plain but not escaped.
+
+    ``advice_label`` is what stands before the advice, in the message's language.
+    """
 
     title: str
     summary: str
@@ -45,25 +50,35 @@ class Message:
     advice: str
     link: str
     link_text: str
+    advice_label: str = "What to do"
 
 
 def compose(notification: Notification) -> Message:
     transition, alert = notification.transition, notification.transition.alert
-    step = transition.step
+    say = phrase_of(notification.language)
+    title = say(
+        "{state}: {rule} on {run}",
+        state=say(_headline(transition)),
+        rule=alert.rule,
+        run=run_name(notification.run),
+    )
     return Message(
-        title=plain(f"{_headline(transition)}: {alert.rule} on {run_name(notification.run)}", TITLE_LIMIT),
+        title=plain(title, TITLE_LIMIT),
         summary=plain(alert.summary or transition.reason, TEXT_LIMIT),
-        facts=tuple((plain(label, NAME_LIMIT), plain(text, NAME_LIMIT)) for label, text in _facts(notification)),
+        facts=tuple(
+            (plain(label, NAME_LIMIT), plain(text, NAME_LIMIT)) for label, text in _facts(notification, say)
+        ),
         advice=plain(alert.advice, TEXT_LIMIT) if transition.after is AlertState.FIRING else "",
         link=notification.link,
-        link_text=f"Open the run at step {step}",
+        link_text=say("Open the run at step {step}", step=transition.step),
+        advice_label=say("What to do"),
     )
 
 
 def as_text(message: Message) -> str:
     """The whole message in plain lines."""
     lines = [message.title, message.summary, *(f"{label}: {text}" for label, text in message.facts)]
-    lines += [f"What to do: {message.advice}" if message.advice else "", message.link]
+    lines += [f"{message.advice_label}: {message.advice}" if message.advice else "", message.link]
     return "\n".join(line for line in lines if line)
 
 
@@ -139,25 +154,30 @@ def _headline(transition: Transition) -> str:
     return str(transition.after.value).upper()
 
 
-def _facts(notification: Notification) -> list[tuple[str, str]]:
+def _facts(notification: Notification, say: Phrase) -> list[tuple[str, str]]:
     transition, alert = notification.transition, notification.transition.alert
     facts = [
-        ("Run", run_name(notification.run)),
-        ("Project", notification.run.project),
-        ("Since step", f"{alert.since_step}"),
+        (say("Run"), run_name(notification.run)),
+        (say("Project"), notification.run.project),
+        (say("Since step"), f"{alert.since_step}"),
     ]
     if transition.after is AlertState.RESOLVED:
-        facts.append(("Resolved at step", f"{transition.step}"))
-    return [*facts, (f"Value of {alert.metric}" if alert.metric else "Value", _measured(alert)), *_proposed(alert)]
+        facts.append((say("Resolved at step"), f"{transition.step}"))
+    label = say("Value of {metric}", metric=alert.metric) if alert.metric else say("Value")
+    return [*facts, (label, _measured(alert, say)), *_proposed(alert, say)]
 
 
-def _measured(alert: Alert) -> str:
-    limit = "" if alert.threshold is None else f" (threshold {number(alert.threshold)})"
-    return number(alert.value) + limit
+def _measured(alert: Alert, say: Phrase) -> str:
+    value = say("missing") if alert.value is None else number(alert.value)
+    return (
+        value
+        if alert.threshold is None
+        else say("{value} (threshold {limit})", value=value, limit=number(alert.threshold))
+    )
 
 
-def _proposed(alert: Alert) -> list[tuple[str, str]]:
+def _proposed(alert: Alert, say: Phrase) -> list[tuple[str, str]]:
     if alert.proposal is None:
         return []
     argument = "" if alert.proposal.argument is None else f" {number(alert.proposal.argument)}"
-    return [("Proposed", f"{alert.proposal.kind.value}{argument}")]
+    return [(say("Proposed"), f"{alert.proposal.kind.value}{argument}")]

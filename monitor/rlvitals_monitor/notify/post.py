@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import logging
 import ssl
 import time
 from collections.abc import Callable
@@ -21,9 +23,14 @@ from rlvitals_monitor.notify.registry import KINDS
 REPLY_BYTES = 4096
 _DEFAULT_PORT = {"http": 80, "https": 443}
 
+# The HTTP library logs each whole address at INFO, and with it the secrets in it, wherever people log at that level.
+logging.getLogger("httpx2").addFilter(lambda record: record.levelno >= logging.WARNING)
+
 
 def build_client() -> httpx2.Client:
     """No kept connections: a pool by address could reuse one host's connection for another's name."""
+    # It tells each request with its whole address, which is a secret.
+    logging.getLogger("httpx2").setLevel(logging.WARNING)
     return httpx2.Client(
         verify=ssl.create_default_context() if _has_system_roots() else httpx2.create_ssl_context(),
         follow_redirects=False,

@@ -7,7 +7,8 @@ from pathlib import Path
 from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from rlvitals_monitor.notify.channel import Channels, load_channels
+from rlvitals_monitor.notify.channel import Channels
+from rlvitals_monitor.notify.channel_file import load_channels
 
 
 class NotifySettings(BaseSettings):

@@ -60,7 +60,9 @@ def _blocks(message: Message) -> list[Mapping[str, object]]:
         blocks.append({"type": "section", "text": _plain(message.summary, SECTION_CHARACTERS)})
     blocks.append({"type": "section", "fields": fields})
     if message.advice:
-        blocks.append({"type": "section", "text": _plain(f"What to do: {message.advice}", SECTION_CHARACTERS)})
+        blocks.append(
+            {"type": "section", "text": _plain(f"{message.advice_label}: {message.advice}", SECTION_CHARACTERS)}
+        )
     if message.link:
         blocks.append({"type": "section", "text": _link(message.link, message.link_text)})
     return blocks

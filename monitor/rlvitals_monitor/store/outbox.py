@@ -8,7 +8,7 @@ lease and the same row, with the same id, is sent again.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum
@@ -64,9 +64,9 @@ def delivery_id(transition: str, channel: str) -> str:
     return hashlib.sha256(f"delivery\n{transition}\n{channel}".encode()).hexdigest()[:32]
 
 
-def add(conn: Connection, transition: str, channels: Iterable[str], now: datetime) -> int:
-    """Writes the rows that are not there yet; answers how many."""
-    rows = [_fresh(transition, channel, now) for channel in channels]
+def add(conn: Connection, transition: str, channels: Mapping[str, datetime]) -> int:
+    """Writes the rows that are not there yet, each due at its channel's time; answers how many."""
+    rows = [_fresh(transition, channel, due) for channel, due in channels.items()]
     return _insert_new(conn, deliveries, rows) if rows else 0
 
 
@@ -150,14 +150,14 @@ def page(
     return tuple(_view(row) for row in rows[:limit]), more
 
 
-def _fresh(transition: str, channel: str, now: datetime) -> dict[str, Any]:
+def _fresh(transition: str, channel: str, due: datetime) -> dict[str, Any]:
     return {
         "id": delivery_id(transition, channel),
         "transition": transition,
         "channel": channel,
         "state": DeliveryState.WAITING.value,
         "attempts": 0,
-        "next_at": to_micros(now),
+        "next_at": to_micros(due),
         "answer": "",
     }
 

@@ -13,6 +13,7 @@ from rlvitals.contract.alert import AlertState, Severity
 from rlvitals.contract.codec import DecodeError, decode_number
 from rlvitals.contract.command import CommandKind, CommandState
 from rlvitals.contract.hooks import HooksView, HookTableView
+from rlvitals.contract.report import RunInfo
 from rlvitals.contract.view import AttemptView, RunView
 from rlvitals_monitor.errors import NotFound
 from rlvitals_monitor.store import handshake, hooks, pulse
@@ -80,6 +81,21 @@ def read_hooks(connection: Connection, run: str, attempt: str | None, now: datet
         late = pulse.is_over(signs) or pulse.first_step_is_late(signs, now)
     steps_seen = len(_step_times(connection, number))
     return handshake.view(run, name, tables, steps=steps_seen, late=late)
+
+
+def read_info(connection: Connection, run: str) -> RunInfo:
+    """Who a run is; of an unknown one no more than its id."""
+    row = connection.execute(select(runs).where(runs.c.id == run)).one_or_none()
+    if row is None:
+        return RunInfo(id=run)
+    return RunInfo(
+        id=run,
+        project=row.project,
+        name=row.name,
+        framework=row.framework,
+        model=row.model,
+        tags=tuple(row.tags),
+    )
 
 
 def project_of(connection: Connection, run: str) -> str | None:

@@ -8,12 +8,17 @@ from pathlib import Path
 import pytest
 
 from rlvitals.contract.alert import AlertState, Severity
-from rlvitals_monitor.notify.channel import Channel, ChannelError, ChannelKind, Channels, load_channels
+from rlvitals_monitor.notify.channel import Channel, ChannelError, ChannelKind, Channels
+from rlvitals_monitor.notify.channel_file import load_channels
 from rlvitals_monitor.notify.dispatch import wants
 from rlvitals_monitor.notify.settings import NotifySettings
 from tests.monitor.planted import a_transition, an_alert, resolved
 
 URL = "https://hooks.slack.example/services/T0/B0/s3cr3tpath"
+
+
+def quiet(words: str) -> str:
+    return f"channels:\n  - name: a\n    kind: slack\n    url: https://a.example\n    quiet: {{{words}}}\n"
 
 
 def written(folder: Path, text: str) -> Path:
@@ -54,11 +59,22 @@ def test_channels_come_from_a_file_with_secrets_from_the_environment_and_from_fi
 @pytest.mark.parametrize(
     ("text", "line", "expected"),
     [
+        ("channels: [\n", 2, "expected YAML"),
+        ("channels:\n  - {name: a, kind: slack, url: https://a.example, match: [project]}\n", 2, "FIELD=PATTERN"),
+        ("channels:\n  - {name: a, kind: slack, url: https://a.example, match: [colour=red]}\n", 2, "FIELD of"),
+        ("channels:\n  - {name: a, kind: slack, url: https://a.example, language: xx}\n", 2, "one of en, zh"),
+        (quiet("from: '22:00', to: '7:00', zone: UTC"), 5, "expected a time of day"),
+        (quiet("from: '24:00', to: '07:00', zone: UTC"), 5, "expected a time of day"),
+        (quiet("from: '22:00', to: '07:00', zone: Mars/Base"), 5, "expected a time zone"),
+        (quiet("from: '22:00', to: '07:00', zone: ../../etc/passwd"), 5, "expected a time zone"),
+        (quiet("from: '22:00', to: '07:00'"), 5, "expected 'zone' to be present"),
+        (quiet("from: '22:00', to: '22:00', zone: UTC"), 5, "expected from and to to differ"),
+        (quiet("from: '22:00', to: '07:00', zone: UTC, critical: maybe"), 5, "one of through, held"),
         ("channels:\n  - kind: slack\n    url: https://a.example\n", 2, "expected 'name' to be present"),
         (
             "channels:\n  - name: a\n    kind: pigeon\n    url: https://a.example\n",
             3,
-            "expected one of webhook, slack",
+            "expected one of webhook, slack, ",
         ),
         (
             "channels:\n  - name: a\n    kind: slack\n    urll: https://a.example\n",
@@ -84,14 +100,50 @@ def test_channels_come_from_a_file_with_secrets_from_the_environment_and_from_fi
         ("canals: []\n", 1, "expected one of channels"),
     ],
 )
-def test_a_file_that_is_wrong_is_refused_with_its_line(
+def test_a_channel_that_is_wrong_is_left_out_with_its_line_and_what_was_expected(
     tmp_path: Path, text: str, line: int, expected: str
 ) -> None:
-    path = written(tmp_path, text)
-    with pytest.raises(ValueError, match="expected") as refused:
-        load_channels(path, environ={})
-    assert f"channels.yaml:{line}: " in str(refused.value)
-    assert expected in str(refused.value)
+    loaded = load_channels(written(tmp_path, text), slack_webhook_url=URL, environ={})
+    assert [channel.name for channel in loaded] == ["slack"]
+    (problem,) = loaded.problems
+    assert f"channels.yaml:{line}: " in problem
+    assert expected in problem
+
+
+def test_the_other_channels_of_a_file_work(tmp_path: Path) -> None:
+    path = written(
+        tmp_path,
+        """
+        channels:
+          - {name: a, kind: webhook, url: https://a.example/h}
+          - {name: b, kind: webhook, url: https://b.example/h, colour: red}
+          - {name: a, kind: webhook, url: https://c.example/h}
+          - {name: d, kind: slack, url: https://d.example/h}
+          - just a text
+        """,
+    )
+    loaded = load_channels(path, environ={})
+    assert [(channel.name, channel.host) for channel in loaded] == [("a", "a.example"), ("d", "d.example")]
+    assert [problem.split(": ")[0].rsplit(":", 1)[1] for problem in loaded.problems] == ["4", "5", "7"]
+    assert "expected one of this name" in loaded.problems[1]
+
+
+@pytest.mark.parametrize(
+    ("kind", "url", "owner"),
+    [
+        ("webhook", "https://hooks.slack.com/services/T0/B0/s3cr3t", "slack"),
+        ("slack", "https://discord.com/api/webhooks/1/s3cr3t", "discord"),
+        ("slack", "https://oapi.dingtalk.com/robot/send?access_token=s3cr3t", "dingtalk"),
+    ],
+)
+def test_an_address_that_is_another_kinds_is_refused_and_not_shown(
+    tmp_path: Path, kind: str, url: str, owner: str
+) -> None:
+    path = written(tmp_path, f"channels:\n  - {{name: a, kind: {kind}, url: '{url}'}}\n")
+    loaded = load_channels(path, environ={})
+    assert loaded.items == ()
+    assert f"expected {owner} for " in loaded.problems[0]
+    assert "s3cr3t" not in loaded.problems[0]
 
 
 def test_a_file_that_is_absent_is_named(tmp_path: Path) -> None:

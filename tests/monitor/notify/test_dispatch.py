@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, time
+from zoneinfo import ZoneInfo
 
 import httpx2
 import pytest
@@ -28,6 +29,9 @@ from rlvitals_monitor.notify.dispatch import (
     route,
     view_channels,
 )
+from rlvitals_monitor.notify.hours import QuietHours
+from rlvitals_monitor.notify.language import Language
+from rlvitals_monitor.notify.matcher import Matcher
 from rlvitals_monitor.notify.parcel import RETRY_AFTER_CAP_S, Answer, Verdict
 from rlvitals_monitor.notify.post import build_client
 from rlvitals_monitor.store import outbox
@@ -396,3 +400,42 @@ def _both(work: Callable[[], None]) -> None:
         thread.start()
     for thread in threads:
         thread.join(30)
+
+
+def test_a_channel_with_matchers_hears_only_of_what_they_name(store: Store, provide: Opened) -> None:
+    here, there = Matcher.read("project=demo"), Matcher.read("project!=demo")
+    rule = Matcher.read("rule=kl_*")
+    channels = channels_of(
+        channel_to(provide(), name="demo", matchers=(here, rule)),
+        channel_to(provide(), name="other", matchers=(there, rule)),
+        channel_to(provide(), name="all"),
+    )
+    plant_and_route(store, channels)
+    assert sorted(delivery.channel for delivery in shown(store)) == ["all", "demo"]
+
+
+def test_in_quiet_hours_a_warning_waits_and_a_critical_alert_does_not(
+    store: Store, provide: Opened, client: httpx2.Client
+) -> None:
+    quiet = QuietHours(start=time(10), end=time(13), zone=ZoneInfo("UTC"))
+    provider = provide()
+    channels = channels_of(channel_to(provider, quiet=quiet))
+    plant_and_route(store, channels)
+    urgent = a_transition(an_alert(id="a2", severity=Severity.CRITICAL), id="x9")
+    with store.begin() as conn:
+        plant_transition(conn, urgent)
+        route(conn, urgent, channels, NOW)
+    assert deliver_due(store, channels, NOW, client) == 1
+    assert json.loads(provider.got[0].body)["alert"]["severity"] == "critical"
+    assert deliver_due(store, channels, later(3599), client) == 0
+    assert deliver_due(store, channels, later(3601), client) == 1
+
+
+def test_a_channel_is_told_in_its_own_language(store: Store, provide: Opened, client: httpx2.Client) -> None:
+    provider = provide()
+    channels = channels_of(channel_to(provider, language=Language.CHINESE))
+    plant_and_route(store, channels)
+    deliver_due(store, channels, NOW, client)
+    text = json.loads(provider.got[0].body)["text"]
+    assert text.startswith("警告：kl_pull_dominates，训练 tiny run (r1)\n")
+    assert "处理办法: Lower the KL coefficient." in text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import pytest
 from hypothesis import given
@@ -11,6 +12,8 @@ from hypothesis import strategies as st
 from rlvitals.contract.alert import Proposal
 from rlvitals.contract.command import CommandKind
 from rlvitals.contract.report import RunInfo
+from rlvitals_monitor.notify import language
+from rlvitals_monitor.notify.language import Language
 from rlvitals_monitor.notify.message import (
     ELLIPSIS,
     Notification,
@@ -135,3 +138,29 @@ def test_a_link_stays_one_link_whatever_the_ids_hold() -> None:
 @given(st.floats())
 def test_every_finite_number_is_shown_in_few_characters(value: float) -> None:
     assert len(number(value)) <= 13
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (math.nan, "NaN（阈值 1）"),
+        (math.inf, "+Inf（阈值 1）"),
+        (-math.inf, "-Inf（阈值 1）"),
+        (None, "缺失（阈值 1）"),
+    ],
+)
+def test_chinese_tells_the_four_kinds_of_no_number_apart(value: float | None, said: str) -> None:
+    note = Notification(
+        id="m1", transition=a_transition(an_alert(value=value)), run=RunInfo(id="r1"), language=Language.CHINESE
+    )
+    assert ("kl.pull_ratio 的数值", said) in compose(note).facts
+
+
+def test_braces_in_a_name_are_no_template() -> None:
+    note = Notification(id="m1", transition=a_transition(), run=RunInfo(id="r1", name="{state} {0.__class__} %s"))
+    assert "{state} {0.__class__} %s (r1)" in compose(note).title
+
+
+def test_every_phrase_keeps_its_places_in_chinese() -> None:
+    for english, chinese in language._CHINESE.items():
+        assert sorted(re.findall(r"\{\w+\}", english)) == sorted(re.findall(r"\{\w+\}", chinese))
