@@ -15,11 +15,11 @@ PAGE = (Path(__file__).parents[2] / "docs" / "doctor.md").read_text("utf-8")
 def test_its_numbers_are_those_in_force() -> None:
     minutes = {phase: round(within.total_seconds() / 60) for phase, within in FIRST_STEP_WITHIN.items()}
     usual = {minutes[phase.value] for phase in (Phase.STARTING, Phase.ROLLOUT, Phase.CHECKPOINT)}
-    assert usual == {30}
+    assert usual == {60}
     assert minutes.keys() == {
         phase.value for phase in (Phase.STARTING, Phase.ROLLOUT, Phase.CHECKPOINT, Phase.EVAL)
     }
-    assert "| starting, rollout, checkpoint | 30 min" in PAGE
+    assert "| starting, rollout, checkpoint | 60 min" in PAGE
     assert f"| evaluation | {minutes['eval']} min" in PAGE
     assert f"| anything else | {round(FIRST_STEP_ELSE.total_seconds() / 60)} min" in PAGE
     assert (SILENT_TIMES, "Three times as long counts as stalled" in PAGE) == (3, True)

@@ -19,19 +19,25 @@ from rlvitals_monitor.store.handshake import Handshake
 
 LATE_AFTER = timedelta(seconds=4 * RECEIPT_HEARTBEAT_S)
 STALLED_AFTER = timedelta(minutes=10)
+"""No word at all for so long."""
+LATE_STEP_AFTER, STALLED_STEP_AFTER = timedelta(minutes=5), timedelta(minutes=30)
+"""No new step of a process that is alive, for so long at least: some loops save and evaluate without saying so."""
 LATE_STEPS, STALLED_STEPS = 4, 12
 """A step that takes this many times the usual is late, stalled; never sooner than the times above."""
+LATE_GAPS, STALLED_GAPS = 1.5, 4.5
+"""And never sooner than this many times the second longest of the last gaps: with an asynchronous generator steps
+come in bursts, with a long wait between them. Not the longest, which may have been a pause."""
 PATIENT_PHASES = frozenset({Phase.EVAL.value, Phase.CHECKPOINT.value, Phase.STARTING.value})
-PATIENCE = 6
+PATIENCE = 12
 """Evaluations, checkpoints and the start may take this many times longer."""
 FIRST_STEP_WITHIN = {
-    Phase.STARTING.value: timedelta(minutes=30),
-    Phase.ROLLOUT.value: timedelta(minutes=30),
-    Phase.EVAL.value: timedelta(minutes=60),
-    Phase.CHECKPOINT.value: timedelta(minutes=30),
+    Phase.STARTING.value: timedelta(minutes=60),
+    Phase.ROLLOUT.value: timedelta(minutes=60),
+    Phase.EVAL.value: timedelta(minutes=100),
+    Phase.CHECKPOINT.value: timedelta(minutes=60),
 }
 """How long a connected trainer may be without a first step. Loading hundreds of GB over a network and capturing an
-engine's graphs take 20 minutes, a first rollout of long answers as much, and an evaluation before the training
+engine's graphs take 20 minutes, a first rollout of long answers twice that, and an evaluation before the training
 more; trainers that tell no phases do all of it while ``starting``."""
 FIRST_STEP_ELSE = timedelta(minutes=10)
 """In a phase that comes after all this, as an update does."""
@@ -44,7 +50,8 @@ class Signs:
     """What is known of a run's newest attempt.
 
     ``began_at`` is its start, ``progress_at`` when its last step came, ``steps`` how many there are at least, and
-    ``step_s`` the usual time of one. ``firing`` are the severities of what fires.
+    ``step_s`` the usual time of one; ``gap_s`` is the second longest of the last ones. ``firing`` are the
+    severities of what fires.
     """
 
     phase: str
@@ -52,6 +59,7 @@ class Signs:
     seen_at: datetime
     progress_at: datetime | None
     step_s: float | None
+    gap_s: float = 0.0
     steps: int = 0
     firing: Sequence[Severity] = ()
     worst_rule: str = ""
@@ -88,8 +96,17 @@ def is_over(signs: Signs) -> bool:
 
 def step_seconds(times_s: Sequence[float]) -> float | None:
     """The usual time of a step from step times in rising order: the median gap, or None for fewer than two."""
-    gaps = [b - a for a, b in pairwise(times_s) if b > a]
+    gaps = _gaps(times_s)
     return median(gaps) if gaps else None
+
+
+def long_gap_seconds(times_s: Sequence[float]) -> float:
+    """The second longest gap between steps, 0 where there are not two."""
+    return sorted(_gaps(times_s))[-2] if len(_gaps(times_s)) > 1 else 0.0
+
+
+def _gaps(times_s: Sequence[float]) -> list[float]:
+    return [b - a for a, b in pairwise(times_s) if b > a]
 
 
 _RANK = (Light.GREY, Light.GREEN, Light.AMBER, Light.RED)
@@ -129,15 +146,16 @@ def _progress(signs: Signs, now: datetime) -> tuple[RunState, str]:
         return _first_step(signs, now)
     waited = now - signs.progress_at
     patience = PATIENCE if signs.phase in PATIENT_PHASES else 1
-    late, stalled = LATE_AFTER, STALLED_AFTER
+    late, stalled = patience * LATE_STEP_AFTER, patience * STALLED_STEP_AFTER
     if signs.step_s is not None:
-        usual = timedelta(seconds=signs.step_s)
-        late, stalled = max(late, LATE_STEPS * usual), max(stalled, STALLED_STEPS * usual)
+        usual, gap = timedelta(seconds=signs.step_s), timedelta(seconds=signs.gap_s)
+        late = max(late, LATE_STEPS * usual, LATE_GAPS * gap)
+        stalled = max(stalled, STALLED_STEPS * usual, STALLED_GAPS * gap)
     else:  # the second step takes no longer than the start and the first one
         first = signs.progress_at - signs.began_at
         late, stalled = max(late, first), max(stalled, SILENT_TIMES * first)
     for state, least in ((RunState.STALLED, stalled), (RunState.LATE, late)):
-        if waited > patience * least:
+        if waited > least:
             return state, f"alive, but no new step for {_span(waited)} (phase {signs.phase})"
     return RunState.RUNNING, _quiet(signs)
 

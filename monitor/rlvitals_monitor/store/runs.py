@@ -20,7 +20,7 @@ from rlvitals_monitor.store import handshake, hooks, pulse
 from rlvitals_monitor.store.numbers import from_micros, join
 from rlvitals_monitor.store.tables import alerts, attempts, commands, points, runs, series, steps
 
-RECENT_STEPS = 20
+RECENT_STEPS = 64
 """Steps from which the usual time of a step is taken."""
 
 Cursor = tuple[int, str]
@@ -151,6 +151,7 @@ def _signs(
         seen_at=from_micros(row.seen_at),
         progress_at=from_micros(row.progress_at) if stepped else None,
         step_s=pulse.step_seconds(times),
+        gap_s=pulse.long_gap_seconds(times),
         steps=len(times),
         firing=[severity for severity, _ in firing],
         worst_rule=worst[1],

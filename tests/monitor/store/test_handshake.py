@@ -52,10 +52,10 @@ UNCALLED = row("batch", "patched", gives="text, lengths and rewards")
 @pytest.mark.parametrize(
     ("phase", "minutes"),
     [
-        ("starting", 29),
-        ("rollout", 29),
-        ("eval", 59),
-        ("checkpoint", 29),
+        ("starting", 59),
+        ("rollout", 59),
+        ("eval", 99),
+        ("checkpoint", 59),
         ("update", 9),
         ("a phase of its own", 9),
     ],
@@ -68,7 +68,7 @@ def test_a_long_start_a_first_rollout_and_an_evaluation_before_training_are_no_s
 
 
 @pytest.mark.parametrize(
-    ("phase", "minutes"), [("starting", 31), ("rollout", 31), ("eval", 61), ("checkpoint", 31), ("update", 12)]
+    ("phase", "minutes"), [("starting", 61), ("rollout", 61), ("eval", 101), ("checkpoint", 61), ("update", 12)]
 )
 def test_a_connected_client_without_a_step_turns_amber_and_says_which_hook_is_blind(
     phase: str, minutes: int
@@ -82,7 +82,7 @@ def test_a_connected_client_without_a_step_turns_amber_and_says_which_hook_is_bl
 
 
 def test_a_silence_of_three_times_as_long_is_a_stall() -> None:
-    assert pulse.take(signs(91, UNCALLED), NOW).state is RunState.STALLED
+    assert pulse.take(signs(181, UNCALLED), NOW).state is RunState.STALLED
     assert pulse.take(signs(31, UNCALLED, phase="update"), NOW).light is Light.RED
 
 
@@ -105,7 +105,7 @@ def test_a_paused_finished_or_dead_client_is_not_called_blind() -> None:
 
 
 def test_a_client_without_a_table_is_told_from_one_with_blind_hooks() -> None:
-    assert "the trainer has reported no step" in pulse.take(signs(40), NOW).reason
+    assert "the trainer has reported no step" in pulse.take(signs(70), NOW).reason
 
 
 @pytest.mark.parametrize(
@@ -217,14 +217,14 @@ def test_an_attempt_has_its_own_table_and_an_older_one_can_be_asked_for(store: S
 
 def test_a_silent_run_turns_amber_with_time_alone_and_heals_with_its_first_step(store: Store) -> None:
     tell(store, UNCALLED, seq=1, heartbeat=heartbeat(Phase.STARTING))
-    late = after(31 * 60)
+    late = after(61 * 60)
     with store.begin() as connection:
         store_batch(connection, batch(heartbeat=heartbeat(Phase.STARTING)), late)
     with store.read() as connection:
         assert read_run(connection, "r1", NOW).light is Light.GREY
         silent = list_runs(connection, late)[0][0]
         assert (silent.light, silent.state) == (Light.AMBER, RunState.LATE)
-        assert "connected, 0 steps in 31 min (phase starting): hook batch of verl 0.9.1" in silent.reason
+        assert "connected, 0 steps in 61 min (phase starting): hook batch of verl 0.9.1" in silent.reason
         assert not read_hooks(connection, "r1", None, late).well
         assert read_hooks(connection, "r1", None, after(60)).summary == "0 of 1 hooks see so far"
     tell(store, row("batch", "seen"), seq=2, at=late)

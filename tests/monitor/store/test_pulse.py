@@ -7,7 +7,7 @@ import pytest
 
 from rlvitals.contract.alert import Severity
 from rlvitals.contract.view import Light, RunState
-from rlvitals_monitor.store.pulse import Signs, step_seconds, take
+from rlvitals_monitor.store.pulse import Signs, long_gap_seconds, step_seconds, take
 from tests.monitor.batches import NOW
 
 MINUTE = 60.0
@@ -36,16 +36,20 @@ def signs(*, seen_s: float = 0, progress_s: float | None = 0, **other: Any) -> S
         (signs(progress_s=None, began_at=NOW), RunState.CREATED, Light.GREY),
         (signs(seen_s=61), RunState.LATE, Light.AMBER),
         (signs(seen_s=11 * MINUTE), RunState.STALLED, Light.RED),
-        (signs(progress_s=59), RunState.RUNNING, Light.GREEN),
-        (signs(progress_s=61), RunState.LATE, Light.AMBER),
-        (signs(progress_s=11 * MINUTE), RunState.STALLED, Light.RED),
-        (signs(progress_s=11 * MINUTE, phase="eval"), RunState.LATE, Light.AMBER),
-        (signs(progress_s=5 * MINUTE, phase="eval"), RunState.RUNNING, Light.GREEN),
-        (signs(progress_s=61 * MINUTE, phase="eval"), RunState.STALLED, Light.RED),
+        (signs(progress_s=299), RunState.RUNNING, Light.GREEN),
+        (signs(progress_s=301), RunState.LATE, Light.AMBER),
+        (signs(progress_s=31 * MINUTE), RunState.STALLED, Light.RED),
+        (signs(progress_s=61 * MINUTE, phase="eval"), RunState.LATE, Light.AMBER),
+        (signs(progress_s=59 * MINUTE, phase="eval"), RunState.RUNNING, Light.GREEN),
+        (signs(progress_s=20 * MINUTE, phase="checkpoint", step_s=0.5), RunState.RUNNING, Light.GREEN),
+        (signs(progress_s=361 * MINUTE, phase="eval"), RunState.STALLED, Light.RED),
         (signs(progress_s=11 * MINUTE, step_s=5 * MINUTE), RunState.RUNNING, Light.GREEN),
-        (signs(progress_s=11 * MINUTE, step_s=None, began_at=began(12)), RunState.STALLED, Light.RED),
+        (signs(progress_s=11 * MINUTE, step_s=0.1, gap_s=10 * MINUTE), RunState.RUNNING, Light.GREEN),
+        (signs(progress_s=16 * MINUTE, step_s=0.1, gap_s=10 * MINUTE), RunState.LATE, Light.AMBER),
+        (signs(progress_s=46 * MINUTE, step_s=0.1, gap_s=10 * MINUTE), RunState.STALLED, Light.RED),
+        (signs(progress_s=31 * MINUTE, step_s=None, began_at=began(32)), RunState.STALLED, Light.RED),
         (signs(progress_s=11 * MINUTE, step_s=None, began_at=began(31)), RunState.RUNNING, Light.GREEN),
-        (signs(progress_s=None, phase="starting"), RunState.STALLED, Light.RED),
+        (signs(progress_s=None, phase="starting", began_at=began(181)), RunState.STALLED, Light.RED),
         (signs(phase="paused", progress_s=30 * MINUTE), RunState.PAUSED, Light.AMBER),
         (signs(phase="paused", seen_s=2 * MINUTE), RunState.LATE, Light.AMBER),
         (signs(phase="finished", seen_s=99 * MINUTE), RunState.FINISHED, Light.GREEN),
@@ -96,3 +100,20 @@ def test_a_failure_outshines_a_warning() -> None:
 )
 def test_the_usual_step_is_the_median_gap(times: list[float], usual: float | None) -> None:
     assert step_seconds(times) == usual
+
+
+def test_an_asynchronous_trainer_whose_steps_come_in_bursts_is_never_late_between_them() -> None:
+    """Sixteen steps within two seconds, twelve minutes without one, again and again."""
+    times = [burst * 12 * MINUTE + i / 8 for burst in range(4) for i in range(16)]
+    usual, gap = step_seconds(times), long_gap_seconds(times)
+    assert usual == 0.125
+    for minutes in range(13):
+        felt = take(signs(progress_s=minutes * MINUTE, phase="rollout", step_s=usual, gap_s=gap), NOW)
+        assert (felt.state, felt.light) == (RunState.RUNNING, Light.GREEN), minutes
+
+
+@pytest.mark.parametrize(
+    ("times", "gap"), [([], 0), ([1.0], 0), ([1, 2], 0), ([0, 1, 100_001, 100_003], 2), ([9, 1, 2, 4, 9], 2)]
+)
+def test_one_pause_or_one_jump_of_a_clock_is_not_the_usual_wait(times: list[float], gap: float) -> None:
+    assert long_gap_seconds(times) == gap
