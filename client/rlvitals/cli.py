@@ -19,8 +19,20 @@ from rlvitals.settings import Mode, Settings
 GROUP = "rlvitals.commands"
 EXTRA_OF = dict.fromkeys(("serve", "rules", "replay", "db", "notify", "control", "token"), "server")
 """Commands that an extra brings, so that a missing one can be told by name."""
-
-
+ABOUT = {
+    "serve": "the service and its dashboard",
+    "check": "check tokenizer, data and settings before the first step",
+    "doctor": "say whether a job here would be seen, and why not",
+    "launch": "start OpenRLHF's own command line, watched",
+    "tail": "follow a trainer's own logs; no code in the job",
+    "replay": "what would have rung over a log, and why",
+    "rules": "list, check, test, back-test and learn alert rules",
+    "control": "KL policies: rehearse one over a past run",
+    "notify": "list the channels, or send a test message to one",
+    "token": "create, list and revoke access tokens",
+    "db": "bring the database's schema up to date, or check it",
+}
+"""What the help says of each command, in this order; `sync` is this module's own."""
 INTERRUPTED = 130
 """As a shell tells a command that Ctrl-C ended."""
 
@@ -98,20 +110,20 @@ def _doctor(arguments: list[str]) -> int:
 
 
 def _parser(joined: dict[str, EntryPoint]) -> argparse.ArgumentParser:
-    others = ", ".join(sorted({*joined, *EXTRA_OF}))
     parser = argparse.ArgumentParser(
         prog="rlvitals",
         description="The vital-signs monitor for RL post-training of language models.",
-        epilog=f"More commands, each with --help: {others}.",
+        epilog="Each command has its own --help.",
     )
     parser.add_argument("--version", action="version", version=f"rlvitals {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    there = {"check", "doctor", *joined, *EXTRA_OF}
+    for name in [*(name for name in ABOUT if name in there), *sorted(joined.keys() - ABOUT.keys())]:
+        commands.add_parser(name, help=ABOUT.get(name, "joined by another package"), add_help=False)
     uploading = commands.add_parser("sync", help="upload what is left in the spool")
     uploading.add_argument("folder", nargs="?", type=Path, help="the spool (default: the client's own)")
     uploading.add_argument("--url", help="the service (default: as the client finds it)")
     uploading.set_defaults(run=_sync)
-    commands.add_parser("check", help="check tokenizer, data and settings before the first step", add_help=False)
-    commands.add_parser("doctor", help="say whether a job here would be seen, and why not", add_help=False)
     return parser
 
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from importlib.metadata import EntryPoint
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
 import pytest
@@ -27,6 +27,15 @@ def test_without_a_command_it_shows_them_all(capsys: pytest.CaptureFixture[str])
     out = capsys.readouterr().out
     for name in ("sync", "doctor", "serve"):
         assert name in out
+
+
+def test_each_command_is_told_with_what_it_is_for(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main([]) == 2
+    told = [line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines()]
+    about = {parts[0]: parts[1] for parts in told if len(parts) == 2}
+    for name in ("sync", "check", "doctor", *(point.name for point in entry_points(group=cli.GROUP))):
+        assert len(about.get(name, "").split()) >= 4, name
+        assert "another package" not in about[name], f"{name}: cli.ABOUT says what it is for"
 
 
 def test_a_command_of_another_package_joins(monkeypatch: pytest.MonkeyPatch) -> None:
