@@ -15,7 +15,7 @@ _OURS = (
 VERL = Trainer(
     title="verl",
     page="verl.md",
-    attach="none from 0.9 on: `pip install` is enough; before, one environment variable",
+    attach="none from 0.9 on: `pip install` is enough; before, one environment variable, by release",
     support="rlvitals.integrations.verl.support",
     columns=(
         Column(title="0.9.1, V1 and V0", versions=("0.9.1",)),
