@@ -105,14 +105,14 @@ tried is called untested. Within a family single metrics may be missing: the run
 FOR_ALL = """
 For all of them:
 
-- **Before the job**: `rlvitals doctor` in its environment says whether it would be seen: [doctor.md](../doctor.md).
+- **Before the job**: `rlvitals doctor` in its environment tells whether it is seen: [doctor.md](../doctor.md).
 - **Where to**: `RLVITALS_URL` and `RLVITALS_TOKEN`; on the service's own machine neither is needed.
 - **Off**: `RLVITALS_MODE=disabled` in the job's environment: nothing is measured, nothing is written. Or
   `pip uninstall rlvitals`, and take out the line or the flags that you added.
 - **Texts**: of each step a few completions go to the service, with prompt and reward; with `RLVITALS_TEXTS=0` only
   counts do.
-- **If the service dies**, training goes on. Steps wait in the journal on disk (`~/.rlvitals/spool`) and are sent when
-  it answers again, or later by `rlvitals sync`; a pause ends by itself.
+- **If the service dies**, training goes on. Steps wait on disk (`~/.rlvitals/spool`) and are sent when it answers
+  again, or later by `rlvitals sync`; a pause ends by itself.
 - **What is not seen** is said on the run page beside each metric, and at the end of each trainer's page.
 """
 
