@@ -57,9 +57,14 @@ def judge_status(reply: Reply, now: datetime) -> Answer:
 
 
 def words(reply: Reply) -> str:
-    text = reply.body.decode("utf-8", errors="replace")
-    visible = " ".join("".join(c if c.isprintable() else " " for c in text).split())[:WORDS_LIMIT]
-    return f"HTTP {reply.status}: {visible}" if visible else f"HTTP {reply.status}"
+    said = visible(reply.body)
+    return f"HTTP {reply.status}: {said}" if said else f"HTTP {reply.status}"
+
+
+def visible(body: bytes) -> str:
+    """The start of a provider's words on one line, without what could move a terminal's cursor."""
+    text = body.decode("utf-8", errors="replace")
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())[:WORDS_LIMIT]
 
 
 def retry_after_s(reply: Reply, now: datetime) -> float | None:

@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tests.monitor.notify.providers import Simulator
+from tests.monitor.notify.providers.email import Email
 from tests.monitor.notify.providers.slack import Slack
+from tests.monitor.notify.providers.teams import Teams
 from tests.monitor.notify.providers.webhook import Webhook
 
-SIMULATORS: Sequence[Simulator] = (
+SIMULATORS: Sequence[Simulator] = [
     Webhook(),
     Slack(),
-)
+    Teams(),
+    Email(),
+    Email("smtps"),
+]
