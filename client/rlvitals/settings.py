@@ -147,8 +147,17 @@ def _service(url: str | None, token: str | None, env: Mapping[str, str], home: P
     if not is_url(chosen):
         notices.once("url", f"RLVITALS_URL: expected http(s)://…, got {chosen!r}; using {DEFAULT_URL}")
         chosen = DEFAULT_URL
-    own = _first(token, env.get("RLVITALS_TOKEN"))
+    own = _token(_first(token, env.get("RLVITALS_TOKEN")))
     return chosen, own or (file_token if chosen == file_url.rstrip("/") else "")
+
+
+def _token(told: str) -> str:
+    """Without the line's end that a token from a mounted file has. Its words go into no notice."""
+    text = told.strip()
+    if text.isascii() and all("!" <= c <= "~" for c in text):
+        return text
+    notices.once("token", "RLVITALS_TOKEN holds spaces or characters that no token has: it is not used")
+    return ""
 
 
 def is_url(text: str) -> bool:
@@ -205,7 +214,9 @@ def _number(env: Mapping[str, str], key: str, default: T) -> T | float | int:
 def _spool(chosen: str | os.PathLike[str] | None, env: Mapping[str, str], home: Path) -> Path:
     """The user's choice is kept, with a warning on a network file system; the default moves to a local disk."""
     given = chosen or env.get("RLVITALS_DIR")
-    path = Path(os.path.abspath(Path(given).expanduser())) if given else home.absolute() / "spool"
+    path = _given_folder(given) if given else None
+    if path is None:
+        given, path = None, home.absolute() / "spool"
     network = network_file_system(_existing(path), mounts())
     if not network:
         return path
@@ -215,6 +226,14 @@ def _spool(chosen: str | os.PathLike[str] | None, env: Mapping[str, str], home: 
     local = local_spool()
     notices.once("network", f"{path} is on a network file system ({network}): the spool is {local} instead")
     return local
+
+
+def _given_folder(given: str | os.PathLike[str]) -> Path | None:
+    try:
+        return Path(os.path.abspath(Path(given).expanduser()))
+    except RuntimeError as error:  # ~somebody who is not there
+        notices.once("spool", f"RLVITALS_DIR: {os.fspath(given)!r} is no folder ({error}); using the default")
+        return None
 
 
 def local_spool() -> Path:

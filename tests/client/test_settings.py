@@ -127,3 +127,25 @@ def test_a_spool_on_the_network_is_moved_unless_chosen(
 )
 def test_texts_are_sent_unless_somebody_switched_them_off_or_tried_to(told: str, texts: bool) -> None:
     assert settings.load(env={"RLVITALS_TEXTS": told}).texts is texts
+
+
+@pytest.mark.parametrize("end", ["\n", " \r\n", ""])
+def test_a_token_from_a_mounted_file_has_a_line_end_that_is_not_its_own(tmp_path: Path, end: str) -> None:
+    assert load(env=home(tmp_path, RLVITALS_TOKEN=f"rlv_abc{end}")).token == "rlv_abc"
+
+
+@pytest.mark.parametrize("told", ["two\nlines", "é日", "with space", "\x00"])
+def test_what_can_be_no_token_is_not_used_and_its_words_are_not_told(
+    tmp_path: Path, told: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert load(env=home(tmp_path, RLVITALS_TOKEN=told)).token == ""
+    assert "RLVITALS_TOKEN" in caplog.text
+    assert told not in caplog.text
+
+
+def test_a_folder_of_somebody_who_is_not_there_is_told_and_the_default_used(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    env = home(tmp_path, RLVITALS_DIR="~nobody-of-this-name/spool")
+    assert load(env=env).spool == tmp_path / "home" / "spool"
+    assert "RLVITALS_DIR" in caplog.text

@@ -67,13 +67,21 @@ def _trainer(name: str, env: Mapping[str, str]) -> Iterator[Finding]:
     if name == "verl":
         yield _verl_loads_us(release(name), env, list(entry_points(group=PLUGINS)))
     with contextlib.redirect_stdout(sys.stderr):
-        support, error = outcome(importlib.import_module, SUPPORT.format(name=name))
+        support, error = _survived(importlib.import_module, SUPPORT.format(name=name))
         hooks: Callable[[], Any] | None = getattr(support, "hooks", None)
-        table, error = outcome(hooks) if hooks is not None else (None, error or "it has no hooks()")
+        table, error = _survived(hooks) if hooks is not None else (None, error or "it has no hooks()")
     if table is None:
         yield _unimportable(name, release(name), error)
         return
     yield judge(name, _seen(table), tuple(getattr(support, "VERSIONS", ())), release(name))
+
+
+def _survived(call: Callable[..., Any], *arguments: str) -> tuple[Any, str]:
+    """Some packages end the interpreter where they miss something."""
+    try:
+        return outcome(call, *arguments)
+    except SystemExit as end:
+        return None, f"it ends the interpreter ({end.code})"
 
 
 def _unimportable(name: str, installed: str, error: str, table: HookTableView | None = None) -> Finding:

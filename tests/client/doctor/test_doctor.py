@@ -115,7 +115,7 @@ def test_asking_a_real_service_stores_nothing(service: Service) -> None:
 def fake_trainer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., list[Finding]]:
     """Makes an installed trainer with a support module of ours whose table is given; examines it."""
 
-    def examine(table: HookTable | Exception, versions: tuple[str, ...] = ("1.0",)) -> list[Finding]:
+    def examine(table: HookTable | BaseException, versions: tuple[str, ...] = ("1.0",)) -> list[Finding]:
         (tmp_path / "faketrainer").mkdir()
         (tmp_path / "faketrainer" / "__init__.py").touch()
         monkeypatch.syspath_prepend(str(tmp_path))
@@ -123,7 +123,7 @@ def fake_trainer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..
 
         def hooks() -> HookTable:
             print("a banner of the trainer")
-            if isinstance(table, Exception):
+            if isinstance(table, BaseException):
                 raise table
             return table
 
@@ -169,6 +169,15 @@ def test_a_trainer_where_nothing_is_found_is_wrong_in_any_release() -> None:
     empty = HookTable("faketrainer", "1.0")
     empty.add("batch", "Trainer.step", "rewards", patched=False, why="no such method")
     assert trainers.judge("faketrainer", trainers._seen(empty), ("1.0",), "").state is State.WRONG
+
+
+def test_a_trainer_that_ends_the_interpreter_ends_not_the_doctor(
+    fake_trainer: Callable[..., list[Finding]],
+) -> None:
+    found = only(fake_trainer(SystemExit("no GPU here")))
+    assert found.state is State.NOTE
+    assert "can't be imported here" in found.told
+    assert "it ends the interpreter (no GPU here)" in found.told
 
 
 def test_a_trainer_that_cannot_be_imported_is_told_with_its_error(
