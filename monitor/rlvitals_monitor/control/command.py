@@ -79,6 +79,8 @@ def rehearse(told: argparse.Namespace) -> Report:
         return _report(POLICIES[told.policy], read_past_run(path).steps, settings, rules, {})
     store = Store(Settings().store_url)
     try:
+        if not store.is_current():
+            raise LookupError(f"there is no log {told.run}, and no store of runs at {store.engine.url!r}")
         return _stored(store, told, rules)
     finally:
         store.close()

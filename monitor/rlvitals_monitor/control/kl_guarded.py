@@ -18,6 +18,8 @@ FAR, NEAR = 1.5, 0.5
 RETURNING = 0.95
 """KL that fell below this share of its level 20 observations ago comes back by itself."""
 LOW_STEPS = 200
+AHEAD = 1.4
+"""The middle of 50 observations after a change lies 35 beyond that of the last 20 before; a rise is over 25."""
 
 
 def guarded(settings: KlSettings, memory: KlMemory, seen: Observation) -> Wish:
@@ -46,31 +48,28 @@ def _far(memory: KlMemory, pull: float, shown: str) -> Wish:
 
 
 def review(trial: Trial, settings: KlSettings, memory: KlMemory) -> str:
-    """What the change made worse, in words, or nothing. A move counts if it is over one standard deviation.
+    """What the change made worse, in words, or nothing.
 
-    A raise is worse if the KL pull dominates since, if KL accelerates, or if the reward falls and KL does not. A
-    lower is worse if the reward falls, or if KL rises beyond 1.5 × the target (without one: rises at all).
+    A raise is worse if the KL pull dominates since, if KL rises and the KL pull is not the weaker force any more
+    (while it is, the drift goes on and the raise was too small), or if the reward falls and KL does not. A lower
+    is worse if the reward falls, or if KL rises beyond 1.5 × the target (without one: rises at all).
     """
     kl, reward, pulls = span(memory.kls), span(memory.rewards), span(memory.pulls)
     if kl is None or reward is None:
         return ""
-    fell, rose = _moved(reward, trial.reward) < -1.0, _moved(kl, trial.kl) > 1.0
+    fell, rose = _beyond(trial.reward, reward, sign=-1.0), _beyond(trial.kl, kl, sign=1.0)
     if trial.after > trial.before:
-        accelerates = rose and kl.rise > trial.kl.rise + _spread(kl, trial.kl)
-        dominates = pulls is not None and pulls.mean > PULL_DOMINATES
-        worse = accelerates or dominates or (fell and kl.mean >= trial.kl.mean)
+        pull = pulls.mean if pulls is not None else 0.0
+        pulled = pull > PULL_DOMINATES or (rose and pull >= PULL_FREE)
+        worse = pulled or (fell and kl.mean >= trial.kl.recent)
     else:
         worse = fell or (rose and (settings.target is None or kl.mean > FAR * settings.target))
-    moves = f"KL {trial.kl.mean:.3g} → {kl.mean:.3g}, reward {trial.reward.mean:.3g} → {reward.mean:.3g}"
+    moves = f"KL {trial.kl.recent:.3g} → {kl.mean:.3g}, reward {trial.reward.recent:.3g} → {reward.mean:.3g}"
     return f"made it worse ({moves})" if worse else ""
 
 
-def _moved(after: Span, before: Span) -> float:
-    """In standard deviations; infinite for a move of what had none."""
-    spread = _spread(after, before)
-    change = after.mean - before.mean
-    return change / spread if spread > 0.0 else math.copysign(math.inf, change) if change else 0.0
-
-
-def _spread(a: Span, b: Span) -> float:
-    return math.sqrt((a.spread**2 + b.spread**2) / 2.0)
+def _beyond(before: Span, after: Span, *, sign: float) -> bool:
+    """Whether it went ``sign``'s way by over a standard deviation more than its own course led to expect."""
+    course = max(0.0, sign * before.rise * AHEAD)
+    spread = math.sqrt((before.spread**2 + after.spread**2) / 2.0)
+    return sign * (after.mean - before.recent) > course + spread

@@ -14,13 +14,16 @@ WINDOW = 50
 SMOOTH = 2.0 / 21.0
 """Weight of the newest in the 20-observation mean that tells whether KL still rises."""
 TREND = 20
+RECENT = 20
+"""The level before a change is that of the last ones: what was under way is not the change's doing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """Some observations of one signal. ``rise``: mean of the later half less that of the earlier."""
+    """Some observations of one signal. ``recent``: mean of the last `RECENT`; ``rise``: later half less first."""
 
     mean: float
+    recent: float
     spread: float
     rise: float
 
@@ -102,7 +105,8 @@ def span(values: Sequence[float]) -> Span | None:
     mean = math.fsum(values) / len(values)
     spread = math.sqrt(math.fsum((v - mean) ** 2 for v in values) / (len(values) - 1))
     rise = math.fsum(values[-half:]) / half - math.fsum(values[:half]) / half
-    return Span(mean=mean, spread=spread, rise=rise)
+    last = values[-RECENT:]
+    return Span(mean=mean, recent=math.fsum(last) / len(last), spread=spread, rise=rise)
 
 
 def changed(memory: KlMemory, step: int, value: float, trial: Trial | None) -> KlMemory:

@@ -144,7 +144,7 @@ def _bounded(policy: KlPolicy, settings: KlSettings, seen: Observation, wish: Wi
     if not low * (1 - _ROUNDING) <= now <= high * (1 + _ROUNDING):
         return _hold(seen, KlWhy.BEYOND, f"{now:g} is outside {low:g} … {high:g}: a person set it")
     factor = min(max(wish.factor, 1.0 / settings.largest_change), settings.largest_change)
-    value = min(max(now * factor, low), high)
+    value = min(max(float(f"{now * factor:.6g}"), low), high)
     if _same(value, now):
         return _hold(seen, KlWhy.AT_BOUND, f"{now:g} is at the end of {low:g} … {high:g}: ask a person")
     if value > now and (hold := _force(policy, settings, seen, value)) is not None:
