@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlvitals.formats.dumps import Incomplete, is_dump, read_dump, step_of_name
 from rlvitals.formats.row import BadLine
-from rlvitals.guard import outcome
+from rlvitals.guard import attempt, outcome
 
 if TYPE_CHECKING:
     from rlvitals.integrations.dumps import DumpReader, Texts
@@ -89,16 +89,22 @@ class Dumps:
         path = self._waiting.pop(step, None)
         if path is None:
             return None
-        fault = self.prepare()
+        fault, texts = self.prepare(), None
         try:
             if self._reader is not None and not fault:
-                return self._reader.read(read_dump(path))
+                dump = read_dump(path)
+                # what a trainer dumped may be anything: a step of it is lost, not the rest of the run
+                texts, fault = outcome(self._reader.read, dump)
+                fault = fault and f"{path}: {fault}"
         except ModuleNotFoundError as error:
             fault = f"{path}: {error}. Install it with: pip install pyarrow"
         except (Incomplete, OSError) as error:
             fault = str(error)
-        self._faults.append(fault)
-        return None
+        except (ValueError, RecursionError) as error:
+            fault = f"{path}: {error}"
+        if texts is None:
+            self._faults.append(fault)
+        return texts
 
     def waiting(self, before: int | None) -> list[int]:
         """Steps below ``before`` (None: all) whose dumps have not been taken, in order."""
@@ -112,16 +118,23 @@ class Dumps:
             found = {file.parent for file in inside if step_of_name(file) is not None}
             self._folders |= {f for f in found if f in self._paths or not _EVALUATED.search(f.name.lower())}
         own = [path for path in self._paths if not path.is_dir()]
-        there = [file for folder in self._folders if folder.is_dir() for file in folder.iterdir()]
+        # folders may go between two looks at them
+        there = [file for folder in self._folders for file in attempt(_inside, folder) or ()]
         for path in (*own, *there):
             if step_of_name(path) is not None and (path in self._done or is_dump(path)):
                 yield path
 
     def _rests(self, path: Path) -> bool:
-        found = path.stat()
+        found = attempt(path.stat)
+        if found is None:  # it has just gone
+            return False
         now = (found.st_size, found.st_mtime_ns)
         before, self._sizes[path] = self._sizes.get(path), now
         return now == before
+
+
+def _inside(folder: Path) -> list[Path]:
+    return list(folder.iterdir())
 
 
 def _by_step(path: Path) -> tuple[int, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from tokenizers.models import BPE
 
 from rlvitals.contract.report import StepReport, Text
 from rlvitals.follow import Follower
-from rlvitals.formats.dumps import is_dump
+from rlvitals.formats.dumps import is_dump, read_dump
 from rlvitals.reporter import Reporter
 from rlvitals.settings import Mode
 from rlvitals.spool import journals
@@ -297,3 +298,43 @@ def test_once_fails_where_nobody_listens(send: Sent, dead_url: str, capsys: pyte
 def test_a_service_that_fails_once_and_then_takes_it_is_no_failure(send: Sent, service: Service) -> None:
     service.replies.append(Reply(status=503))
     assert send(service.url) == 0
+
+
+@pytest.mark.parametrize(("score", "reward"), [(10**400, math.inf), (-(10**400), -math.inf)])
+def test_a_reward_beyond_all_floats_is_an_infinity_and_ends_no_run(
+    reporter: Reporter, tmp_path: Path, score: int, reward: float
+) -> None:
+    first = dump(tmp_path / "rollouts", 1, GOOD, (score, 1.0, 0.0, 1.0))
+    assert list(read_dump(first).rewards["score"]) == [reward, 1.0, 0.0, 1.0]
+    dump(tmp_path / "rollouts", 2, GOOD)
+    paths = [tmp_path / "rollouts"]
+    assert Tail(files(paths), reporter, dumps=Dumps(paths)).finish() == 2
+
+
+def test_a_conversation_nested_without_end_costs_its_own_step(reporter: Reporter, tmp_path: Path) -> None:
+    dump(tmp_path / "rollouts", 1, GOOD)
+    endless = (
+        '{"input": "p", "output": ' + '{"content": ' * 700 + '"x"' + "}" * 700 + ', "score": 1.0, "step": 2}\n'
+    )
+    (tmp_path / "rollouts" / "2.jsonl").write_text('{"input": "p", "output": "o", "score": 1.0}\n' + endless)
+    dump(tmp_path / "rollouts", 3, GOOD)
+    paths = [tmp_path / "rollouts"]
+    assert Tail(files(paths), reporter, dumps=Dumps(paths)).finish() >= 2
+
+
+def test_a_pipe_with_a_dumps_name_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "7.jsonl")
+    assert not is_dump(tmp_path / "7.jsonl")
+    assert not Dumps([tmp_path]).any()
+
+
+def test_a_dump_and_its_folder_that_go_between_two_looks_are_no_end(reporter: Reporter, tmp_path: Path) -> None:
+    path = dump(tmp_path / "rollouts", 1, GOOD)
+    dumps = Dumps([tmp_path])
+    tail = Tail([], reporter, dumps=dumps)
+    assert dumps.any()
+    path.unlink()
+    assert not dumps._rests(path)
+    path.parent.rmdir()
+    assert tail.poll() == 0
+    assert tail.finish() == 0

@@ -48,7 +48,7 @@ def step_of_name(path: Path) -> int | None:
 
 def is_dump(path: Path) -> bool:
     """Whether a file is a dump: by its name, and JSON lines by their first record too."""
-    if step_of_name(path) is None:
+    if step_of_name(path) is None or not path.is_file():  # to open a pipe is to wait for its writer
         return False
     if path.suffix == ".parquet":
         return True
@@ -139,5 +139,10 @@ def _is_number(value: Any) -> bool:
 
 
 def _number(value: Any) -> float:
-    """NaN where a reward function gave none."""
-    return float(value) if _is_number(value) or isinstance(value, bool) else math.nan
+    """NaN where a reward function gave none, an infinity where a whole number is beyond all floats."""
+    if not _is_number(value) and not isinstance(value, bool):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
