@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 import zlib
 from collections.abc import Mapping
@@ -48,7 +49,7 @@ def classify(status: int, headers: Mapping[str, str], body: bytes) -> Answer:
     """What an HTTP answer means for the batch. Pure."""
     if 200 <= status < 300:
         return _read_receipt(body)
-    said = f"HTTP {status}: {_excerpt(body)}"
+    said = f"HTTP {status}: {_detail(status, body)}"
     if 300 <= status < 400:
         return Answer(
             verdict=Verdict.REFUSED, reason=f"HTTP {status}: it redirects elsewhere, which is not followed"
@@ -181,6 +182,18 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
     """Seconds only; a date is not worth trusting another clock for."""
     text = headers.get("retry-after", "").strip()
     return min(float(text), RETRY_AFTER_MAX_S) if text.isascii() and text.isdigit() else None
+
+
+def _detail(status: int, body: bytes) -> str:
+    """What a person can act on: of a problem document (RFC 9457) its detail, else how the body begins."""
+    if status == 401:
+        return "the token is missing or not known there; set RLVITALS_TOKEN"
+    try:
+        told = json.loads(body)
+    except (ValueError, RecursionError):
+        return _excerpt(body)
+    detail = told.get("detail") if isinstance(told, dict) else None
+    return _excerpt(detail.encode(errors="replace") if isinstance(detail, str) and detail else body)
 
 
 def _excerpt(body: bytes) -> str:

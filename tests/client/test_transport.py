@@ -118,3 +118,27 @@ def test_steps_go_in_columns() -> None:
     wire = to_wire(ReportBatch(run=RunInfo(id="r"), attempt="a", steps=steps))
     assert wire["names"] == ["a"]
     assert wire["rows"] == [[1, 1, 0.0, 1.0], [2, 2, 0.0, 1.0]]
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "said"),
+    [
+        (
+            401,
+            b'{"detail":"send Authorization"}',
+            "HTTP 401: the token is missing or not known there; set RLVITALS_TOKEN",
+        ),
+        (
+            403,
+            b'{"title":"Forbidden","detail":"the scope ingest is needed"}',
+            "HTTP 403: the scope ingest is needed",
+        ),
+        (502, b"<html>bad gateway", "HTTP 502: <html>bad gateway"),
+        (500, b'{"detail":"a\\u0007b"}', "HTTP 500: a b"),
+        (500, b'{"detail":null}', 'HTTP 500: {"detail":null}'),
+        (500, b"NaN", "HTTP 500: NaN"),
+        (500, b"", "HTTP 500: "),
+    ],
+)
+def test_a_refusal_is_told_by_its_detail_and_not_as_json(status: int, body: bytes, said: str) -> None:
+    assert classify(status, {}, body).reason == said

@@ -203,7 +203,7 @@ def _alarm(signs: Signs) -> tuple[Light, str]:
     if not serious:
         return Light.GREY, ""
     worst = max(serious, key=lambda severity: severity.rank)
-    count = f"{len(serious)} alert{'s' if len(serious) > 1 else ''} firing"
+    count = f"{len(signs.firing)} alert{'s' if len(signs.firing) > 1 else ''} firing"
     return (
         Light.RED if worst is Severity.CRITICAL else Light.AMBER
     ), f"{count}: {signs.worst_rule} is {worst.value}"

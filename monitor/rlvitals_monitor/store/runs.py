@@ -22,6 +22,8 @@ from rlvitals_monitor.store.tables import alerts, attempts, commands, points, ru
 
 RECENT_STEPS = 64
 """Steps from which the usual time of a step is taken."""
+READ_LATER = frozenset({"tail", "import"})
+"""What names itself so reads a log: its steps bear the time at which they were read, which is no rate."""
 
 Cursor = tuple[int, str]
 """(created_at in microseconds, id) of the last run of a page."""
@@ -179,7 +181,7 @@ def _view(
         last_step=row.last_step,
         phase=row.phase,
         kl_coef=_kl_coef(connection, known[-1].number if known else None, row.config),
-        steps_per_minute=60.0 / signs.step_s if signs.step_s else None,
+        steps_per_minute=60.0 / signs.step_s if signs.step_s and row.framework not in READ_LATER else None,
         firing=len(signs.firing),
         tags=tuple(row.tags),
         config=row.config,

@@ -4,7 +4,7 @@ from typing import Any
 
 from sqlalchemy import insert
 
-from rlvitals.contract.report import Phase
+from rlvitals.contract.report import Phase, RunInfo
 from rlvitals.contract.view import Light, RunState
 from rlvitals_monitor.store.engine import Store
 from rlvitals_monitor.store.ingest import store_batch
@@ -25,6 +25,22 @@ def alert(store: Store, number: int, rule: str, severity: str, state: str) -> No
         connection.execute(insert(alerts), row | {"id": rule, "attempt": number, "state": state})
 
 
+def test_a_log_that_was_read_has_no_rate_of_steps(store: Store) -> None:
+    for framework in ("trl", "tail", "import"):
+        told = batch(
+            step(1, 1, {"m": 1.0}),
+            step(2, 2, {"m": 1.0}),
+            run=framework,
+            info=RunInfo(id=framework, framework=framework),
+            attempt=framework,
+        )
+        with store.begin() as connection:
+            store_batch(connection, told, NOW)
+    with store.read() as connection:
+        rates = {name: read_run(connection, name, NOW).steps_per_minute for name in ("trl", "tail", "import")}
+    assert rates == {"trl": 60.0, "tail": None, "import": None}
+
+
 def test_the_light_shows_what_fires_on_the_newest_attempt_only(store: Store) -> None:
     put(store)
     with store.read() as connection:
@@ -38,7 +54,7 @@ def test_the_light_shows_what_fires_on_the_newest_attempt_only(store: Store) -> 
     with store.read() as connection:
         run = read_run(connection, "r1", NOW)
         (listed,), more = list_runs(connection, NOW)
-    assert (run.light, run.firing, run.reason) == (Light.AMBER, 2, "1 alert firing: a is warning")
+    assert (run.light, run.firing, run.reason) == (Light.AMBER, 2, "2 alerts firing: a is warning")
     assert (listed, more) == (run, None)
     put(store, attempt="a2")
     with store.read() as connection:
