@@ -5,7 +5,6 @@ vLLM and flash-attn are stand-ins (``openrlhf/standins``); all else is the real 
 
 from __future__ import annotations
 
-import hashlib
 import json
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
@@ -148,27 +147,33 @@ def test_asynchronous_training_is_seen_steered_and_stopped(make: MakeJob, server
     assert (job.folder / "checkpoints" / "_actor" / f"global_step{job.steps_run[-1]}").is_dir()
 
 
-# One prompt a step: with several, Ray hands on whichever is done first. And Adam's eps above the rounding of
-# gradients that are 0 but for it (those of the keys' biases), of whose signs it would make whole steps.
+# One prompt a step: with several, Ray hands on whichever is done first.
 SAME = (
     *("--rollout.batch_size", "1", "--rollout.n_samples_per_prompt", "8", "--data.max_samples", "4"),
-    *("--train.full_determinism_enable", "--actor.adam.eps", "1e-2"),
+    "--train.full_determinism_enable",
 )
 
 
 @pytest.fixture(scope="module")
-def plain(make: MakeJob) -> str:
-    """The weights that REINFORCE++ ends with when we never saw it."""
+def plain(make: MakeJob) -> Mapping[str, float]:
+    """The first step of REINFORCE++ when we never saw it.
+
+    Two such runs without us are the same in it to the last digit and are not in the second step: with one seed the
+    first update of two ranks differs from run to run here, and later steps and weights with it.
+    """
     job = make("plain", algorithm=REINFORCE, told={"WATCH": ""})
     job.finish(*SAME)
     assert job.steps_run == [1, 2, 3, 4]
-    return weights(job)
+    return job.logged(1)
 
 
-def test_reinforce_plus_plus_is_watched_and_ends_with_the_same_weights(make: MakeJob, plain: str) -> None:
+def test_reinforce_plus_plus_is_watched_and_its_first_step_is_the_same_to_the_last_digit(
+    make: MakeJob, plain: Mapping[str, float]
+) -> None:
     job = make("reinforce", algorithm=REINFORCE)
     job.finish(*SAME)
-    assert weights(job) == plain
+    assert job.logged(1) == plain
+    assert {"actor_grad_norm", "policy_loss", "entropy_loss", "return"} <= set(plain)
     seen = job.steps()
     assert [step.step for step in seen] == job.steps_run == [1, 2, 3, 4]
     assert {"kl.k1", "ratio.reference_max", "ratio.max", "reward.mean"} <= set(seen[-1].values)
@@ -176,14 +181,17 @@ def test_reinforce_plus_plus_is_watched_and_ends_with_the_same_weights(make: Mak
     assert all(set(step.values) | set(step.missing) >= REGISTERED for step in seen)
 
 
-def test_with_every_hook_raising_training_ends_with_the_same_weights(make: MakeJob, plain: str) -> None:
+def test_with_every_hook_raising_training_begins_the_same_and_ends(
+    make: MakeJob, plain: Mapping[str, float]
+) -> None:
     """And a setup hook that is the user's own goes on working beside us."""
     job = make("raising", algorithm=REINFORCE)
     called = job.folder / "called.txt"
     runtime = {"worker_process_setup_hook": "raising.install", "env_vars": {"RAISING_CALLED": str(called)}}
     job.told = {**job.told, "RAY_JOB_CONFIG_JSON_ENV_VAR": json.dumps({"runtime_env": runtime})}
     job.finish(*SAME)
-    assert weights(job) == plain
+    assert job.logged(1) == plain
+    assert job.steps_run == [1, 2, 3, 4]
     assert {"rank._ends", "rank.take", "controller._step_ends", "controller._after_advantages"} <= set(
         called.read_text().split()
     )
@@ -207,11 +215,6 @@ def test_a_release_with_flat_arguments_is_watched(make: MakeJob) -> None:
     assert all(set(step.values) | set(step.missing) >= REGISTERED for step in seen)
     assert {"kl.grad_norm", "kl.pull_ratio", "ratio.max", "reward.group_std"} <= set(seen[-1].values)
     assert seen[-1].values["kl.coef"] == 0.01
-
-
-def weights(job: Job) -> str:
-    """Of every bit of the policy that the job saved at its end."""
-    return hashlib.sha256((job.folder / "model" / "model.safetensors").read_bytes()).hexdigest()
 
 
 def approve(server: Server, job: Job) -> Mapping[str, Any]:

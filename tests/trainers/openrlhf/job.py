@@ -14,6 +14,8 @@ from typing import Any
 
 from rlvitals.contract.report import Event, EventKind, StepReport
 from rlvitals.follow import Follower
+from rlvitals.formats.console import Console
+from rlvitals.formats.row import Row
 from tests.trainers.openrlhf.source import Source
 
 HERE = Path(__file__).parent
@@ -105,6 +107,14 @@ class Job:
     def steps_run(self) -> list[int]:
         """The steps of which OpenRLHF itself says that they were done."""
         return [int(step) for step in re.findall(r"Global step (\d+):", self.log.read_text())]
+
+    def logged(self, step: int) -> dict[str, float]:
+        """What OpenRLHF logged of a step, but for its times."""
+        reader = Console()
+        lines = enumerate(self.log.read_text().splitlines(), 1)
+        rows = [row for at, line in lines if f"Global step {step}:" in line for row in reader.read(at, line)]
+        (values,) = [row.values for row in rows if isinstance(row, Row)]
+        return {name: value for name, value in values.items() if not name.startswith("timing/")}
 
     def start(self, *arguments: str) -> subprocess.Popen[bytes]:
         self.folder.mkdir(parents=True, exist_ok=True)
