@@ -63,18 +63,17 @@ class Steering:
 
 def main() -> None:
     """Prints the table, and where the recommended policy does worse than none."""
-    jobs = [(regime, name, seed) for regime in REGIMES for name in (FIXED, *POLICIES) for seed in range(SEEDS)]
-    with multiprocessing.get_context("spawn").Pool(min(os.cpu_count() or 1, 8)) as pool:
-        results = pool.map(_run, jobs, chunksize=SEEDS)
-    found: dict[tuple[str, str], list[tuple[Ended, Mapping[KlWhy, int]]]] = {}
-    for (regime, name, _), result in zip(jobs, results, strict=True):
-        found.setdefault((regime.name, name), []).append(result)
     heads = ("success", "coefficient", "KL / target", "KL pull")
     print(f"{'regime':15}{'policy':17}" + "".join(f"{head:>16}" for head in heads) + "  up/down/revert  died")
-    for regime in REGIMES:
-        for name in (FIXED, *POLICIES):
-            print(_row(regime, name, found[regime.name, name]))
-        print(_verdict(regime.name, found[regime.name, FIXED], found[regime.name, "guarded"]))
+    names = (FIXED, *POLICIES)
+    jobs = [(regime, name, seed) for regime in REGIMES for name in names for seed in range(SEEDS)]
+    with multiprocessing.get_context("spawn").Pool(min(os.cpu_count() or 1, 8)) as pool:
+        results = pool.imap(_run, jobs)
+        for regime in REGIMES:
+            found = {name: [next(results) for _ in range(SEEDS)] for name in names}
+            for name in names:
+                print(_row(regime, name, found[name]))
+            print(_verdict(regime.name, found[FIXED], found["guarded"]), flush=True)
 
 
 _RULES: list[Rule] = []

@@ -10,13 +10,17 @@ from pathlib import Path
 
 import pytest
 
+from rlvitals.contract.report import RunInfo
 from rlvitals_monitor.alerts.replay import Step
 from rlvitals_monitor.control.command import main
 from rlvitals_monitor.control.dry_run import dry_run
 from rlvitals_monitor.control.kl_decision import KlDecision, KlSettings, KlWhy
 from rlvitals_monitor.control.kl_policies import POLICIES
 from rlvitals_monitor.rules.loader import load_rules
+from rlvitals_monitor.store.engine import Store
+from rlvitals_monitor.store.ingest import store_batch
 from tests.monitor.alerts.recorded import toy
+from tests.monitor.batches import NOW, batch, step
 
 BEGAN = datetime(2026, 1, 1, tzinfo=timezone.utc)
 CALM = {"kl.coef": 0.1, "kl.capped": 0.2, "kl.pull_ratio": 0.3, "kl.grad_max": 1.0, "reward.mean": 0.5}
@@ -145,6 +149,25 @@ def test_a_trainers_own_log_without_our_hooks_says_what_is_missing(
     assert "kl.capped is not measured" in capsys.readouterr().out
     assert main(["dry-run", log, "--target", "0.2", "--coefficient", "0.04", "--policy", "target-tracking"]) == 0
     assert "raise to 0.05" in capsys.readouterr().out
+
+
+def test_a_stored_run_is_tried_with_its_own_coefficient_and_target(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("RLVITALS_DATABASE_URL", sqlite_url)
+    pulled = {name: number for name, number in CALM.items() if name != "kl.coef"} | {"kl.pull_ratio": 2.0}
+    info = RunInfo(id="r1", config={"kl_coef": 0.1, "kl_target": 0.2})
+    store = Store(sqlite_url)
+    rows = [{**pulled, "kl.capped": 0.0} if n < 5 else pulled for n in range(60)]
+    with store.begin() as connection:
+        store_batch(
+            connection, batch(*(step(n + 1, n, row) for n, row in enumerate(rows)), run="r1", info=info), NOW
+        )
+    store.close()
+    assert main(["dry-run", "r1", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["target"] == 0.2
+    assert [(d["step"], d["value"]) for d in told["decisions"] if d["action"] == "set"] == [(49, 0.08)]
 
 
 def test_a_log_without_a_step_and_a_run_that_is_not_there_are_told(
