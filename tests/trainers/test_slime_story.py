@@ -15,6 +15,7 @@ from rlvitals.contract.metrics import METRICS, Family
 from tests.client.integrations import tiny
 from tests.client.integrations.pair import Rank, start_ranks
 from tests.end_to_end.server import Server, serving, wait_until
+from tests.trainers.overhead import Overhead
 from tests.trainers.slime.source import checkout
 
 RUN, RULE, CAUSE = "slime-story", "kl_pull_dominates", "kl_drift"
@@ -29,7 +30,10 @@ def slime() -> Path:
 
 
 def test_an_unhealthy_job_of_slimes_processes_is_seen_explained_steered_and_stopped(
-    slime: Path, environment: Callable[[str], Path], tmp_path: Path
+    slime: Path,
+    environment: Callable[[str], Path],
+    tmp_path: Path,
+    overhead: Callable[[str, Server, str], Overhead],
 ) -> None:
     python = environment("slime")
     with serving(tmp_path / "service") as server:
@@ -52,6 +56,7 @@ def test_an_unhealthy_job_of_slimes_processes_is_seen_explained_steered_and_stop
         wait_until(lambda: server.last_step(RUN) >= last, "the last step to arrive")
         assert_obeyed(server, told, alert, tmp_path)
         assert_seen(server, last, made)
+        assert overhead("slime, a rank with toy logits", server, RUN).own_s > 0
 
 
 def variables(slime: Path, folder: Path) -> dict[str, str]:
