@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import logging
 import ssl
 import time
 from collections.abc import Callable
@@ -22,9 +21,6 @@ from rlvitals_monitor.notify.registry import KINDS
 
 REPLY_BYTES = 4096
 _DEFAULT_PORT = {"http": 80, "https": 443}
-
-# The HTTP library logs each whole address at INFO, and with it the secrets in it, wherever people log at that level.
-logging.getLogger("httpx2").addFilter(lambda record: record.levelno >= logging.WARNING)
 
 
 def build_client() -> httpx2.Client:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rlvitals_monitor.notify import email, slack, teams, webhook
+from rlvitals_monitor.notify import apprise_url, email, slack, teams, webhook
 from rlvitals_monitor.notify.channel import SLACK_GAP_S, ChannelKind
 from rlvitals_monitor.notify.kind import Kind
 
 KINDS: Mapping[ChannelKind, Kind] = {
-    ChannelKind.WEBHOOK: Kind(build=webhook.build, judge=webhook.judge),
+    ChannelKind.WEBHOOK: Kind(
+        build=webhook.build, judge=webhook.judge, check=webhook.check, options=webhook.OPTIONS
+    ),
     ChannelKind.SLACK: Kind(build=slack.build, judge=slack.judge, gap_s=SLACK_GAP_S),
     ChannelKind.TEAMS: Kind(build=teams.build, judge=teams.judge, check=teams.check, gap_s=teams.GAP_S),
     ChannelKind.EMAIL: Kind(send=email.send, check=email.check, options=email.OPTIONS, gap_s=email.GAP_S),
+    ChannelKind.APPRISE: Kind(send=apprise_url.send, check=apprise_url.check, gap_s=apprise_url.GAP_S),
 }

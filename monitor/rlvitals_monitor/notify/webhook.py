@@ -1,4 +1,4 @@
-"""The generic webhook: our JSON, signed as Standard Webhooks says (HMAC-SHA256 over id, time and body)."""
+"""The generic webhook: our JSON or Alertmanager's body, signed as Standard Webhooks says (HMAC-SHA256)."""
 
 from __future__ import annotations
 
@@ -10,16 +10,29 @@ from datetime import datetime
 
 from rlvitals.contract import codec
 from rlvitals.contract.alert import Alert
+from rlvitals_monitor.notify import alertmanager
 from rlvitals_monitor.notify.channel import Channel, secret_key
 from rlvitals_monitor.notify.message import TEXT_LIMIT, Notification, as_text, clip, compose
 from rlvitals_monitor.notify.parcel import Answer, Parcel, Reply, judge_status
 
 BODY_VERSION = 1
+BODIES = ("rlvitals", "alertmanager")
+OPTIONS = ("body",)
+
+
+def check(channel: Channel) -> str:
+    if channel.options.get("body", BODIES[0]) not in BODIES:
+        return f"body: expected one of {', '.join(BODIES)}"
+    return ""
 
 
 def build(channel: Channel, notification: Notification, now: datetime) -> Parcel:
     """The body is the same at every attempt; the time and with it the signature are of this one."""
-    body = codec.dumps(_event(notification))
+    body = codec.dumps(
+        alertmanager.event(notification, channel.name)
+        if channel.options.get("body") == BODIES[1]
+        else _event(notification)
+    )
     headers = {"webhook-id": notification.id, "webhook-timestamp": str(int(now.timestamp()))}
     if channel.secret:
         headers["webhook-signature"] = sign(channel.secret, notification.id, int(now.timestamp()), body)

@@ -60,6 +60,16 @@ def test_channels_come_from_a_file_with_secrets_from_the_environment_and_from_fi
     ("text", "line", "expected"),
     [
         ("channels: [\n", 2, "expected YAML"),
+        (
+            "channels:\n  - {name: a, kind: webhook, url: https://a.example, body: xml}\n",
+            2,
+            "body: expected one of",
+        ),
+        (
+            "channels:\n  - {name: a, kind: slack, url: https://a.example, body: xml}\n",
+            2,
+            "expected one of name, kind",
+        ),
         ("channels:\n  - {name: a, kind: slack, url: https://a.example, match: [project]}\n", 2, "FIELD=PATTERN"),
         ("channels:\n  - {name: a, kind: slack, url: https://a.example, match: [colour=red]}\n", 2, "FIELD of"),
         ("channels:\n  - {name: a, kind: slack, url: https://a.example, language: xx}\n", 2, "one of en, zh"),

@@ -6,7 +6,10 @@ import base64
 import hashlib
 import hmac
 import json
+import re
 from collections.abc import Iterator
+from datetime import datetime
+from typing import Any, ClassVar
 
 from rlvitals_monitor.notify.channel import ChannelKind
 from tests.monitor.notify.provider import Got, Said
@@ -37,10 +40,43 @@ class Webhook(HttpSimulator):
         if expected not in got.headers.get("webhook-signature", "").split(" "):
             yield "the signature does not match"
         body = json.loads(got.body, parse_constant=lambda word: f"not JSON: {word}")
-        if missing := {"type", "timestamp"} - set(body):
-            yield f"body lacks {missing}"
+        yield from self.body_faults(body)
         if "not JSON: " in str(body):
             yield "body holds NaN or Infinity, which are not JSON"
 
+    def body_faults(self, body: dict[str, Any]) -> Iterator[str]:
+        if missing := {"type", "timestamp"} - set(body):
+            yield f"body lacks {missing}"
+
     def text(self, got: Got) -> str:
         return str(json.loads(got.body)["text"])
+
+
+class AlertmanagerRelay(Webhook):
+    """A relay that reads Alertmanager's webhook, version 4, into its own types."""
+
+    options: ClassVar = {"body": "alertmanager"}
+
+    def body_faults(self, body: dict[str, Any]) -> Iterator[str]:
+        expected = {"version", "groupKey", "truncatedAlerts", "status", "receiver", "alerts", "externalURL"}
+        expected |= {"groupLabels", "commonLabels", "commonAnnotations"}
+        if set(body) != expected or body["version"] != "4":
+            yield f"keys {sorted(set(body) ^ expected)}, version {body.get('version')}"
+        (alert,) = body["alerts"]
+        if {body["status"], alert["status"]} not in ({"firing"}, {"resolved"}):
+            yield f"status {body['status']} and {alert['status']}"
+        for kept in (body["groupLabels"], body["commonLabels"], alert["labels"], alert["annotations"]):
+            yield from (f"{name} is {value!r}" for name, value in kept.items() if not isinstance(value, str))
+            yield from (f"label {name}" for name in kept if not re.fullmatch(r"[a-zA-Z_][a-zA-Z0-9_]*", name))
+        starts, ends = (_moment(alert[name]) for name in ("startsAt", "endsAt"))
+        if (ends.year == 1) is not (alert["status"] == "firing") or (ends.year != 1 and ends < starts):
+            yield f"from {starts} to {ends} while {alert['status']}"
+
+    def text(self, got: Got) -> str:
+        alert = json.loads(got.body)["alerts"][0]
+        kept = {**alert["labels"], **alert["annotations"]}
+        return "\n".join([*(f"{name}: {value}" for name, value in kept.items()), alert["generatorURL"]])
+
+
+def _moment(text: str) -> datetime:
+    return datetime.fromisoformat(text.replace("Z", "+00:00"))
