@@ -452,7 +452,8 @@ class Reporter:
     def _heartbeat(self) -> Heartbeat | None:
         if not self.part.leads:
             return None
-        phase = Phase.PAUSED if self.control.paused else self.current_phase
+        over = self.current_phase in (Phase.FINISHED, Phase.FAILED)  # also one that ended while it was paused
+        phase = Phase.PAUSED if self.control.paused and not over else self.current_phase
         return Heartbeat(time_s=self._clock(), phase=phase, last_step=self.last_step)
 
     # -- values that are still on a device ---------------------------------------------------------------------

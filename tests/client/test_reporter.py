@@ -4,6 +4,7 @@ import math
 import sys
 import threading
 from collections.abc import Mapping
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 import rlvitals
 from rlvitals import guard
 from rlvitals import reporter as reporter_module
+from rlvitals.contract.command import Command, CommandKind
 from rlvitals.contract.metrics import find
 from rlvitals.contract.report import Event, EventKind, Extreme, Phase, StepReport, Text
 from rlvitals.follow import Follower
@@ -19,6 +21,7 @@ from rlvitals.reporter import OWN_METRICS, PENDING_MAX, Reporter
 from rlvitals.settings import Mode
 from rlvitals.spool import journals
 from tests.client.conftest import MakeReporter
+from tests.client.service import Service
 
 
 def records(tmp_path: Path) -> list[Any]:
@@ -382,3 +385,18 @@ def test_texts_can_be_switched_off_for_every_integration_at_once(
     reporter.report(1, {"m": 1.0})
     assert not [record for record in records(tmp_path) if isinstance(record, Text)]
     assert b"private" not in b"".join(path.read_bytes() for path in tmp_path.rglob("*.seg"))
+
+
+def test_a_run_that_is_ended_while_it_is_paused_says_that_it_has_ended(
+    make_reporter: MakeReporter, service: Service
+) -> None:
+    reporter = make_reporter(service.url, exit_flush_s=10.0)
+    reporter.report(1, {"loss": 1.0})
+    soon = datetime.now(timezone.utc) + timedelta(hours=1)
+    reporter.control.offer([Command(id="c1", kind=CommandKind.PAUSE, expires_at=soon)])
+    assert len(reporter.control.take(1)) == 1
+    assert reporter.control.paused
+    assert reporter.flush()
+    reporter.close(Phase.FAILED)
+    told = [b.heartbeat.phase for b in service.batches if b.heartbeat is not None]
+    assert told[-1] is Phase.FAILED
