@@ -133,7 +133,7 @@ OPENRLHF = Trainer(
         F.KL: works(_S + "test_the_kl_gradient_is_that_of_the_loss_over_all_ranks"),
         F.RATIO: works(_S + "test_the_largest_ratio_of_all_ranks_is_told_with_its_token"),
         F.NUMERICS: works(_S + "test_a_log_prob_or_reward_that_is_no_number_is_told_as_what_it_is"),
-        F.CRITIC: works(_S + "test_a_critic_is_told_with_the_variance_that_it_explains", said=_SHAPES_OPEN),
+        F.CRITIC: works(_O + "test_ppo_is_watched_with_its_critic"),
         F.COMPONENT: untested("one reward a completion; what a reward function adds is drawn as it is logged"),
         F.CORRECTION: untested("the trainer's own weights of the correction are drawn where it logs them"),
         F.GUARD: untested("guards wrap reward functions and samplers; none was run inside OpenRLHF"),
