@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import ClassVar, Protocol
 
@@ -17,6 +17,9 @@ from rlvitals_monitor.notify.parcel import Verdict
 from tests.monitor.notify.provider import Certificate, Got, Provider, Said
 
 PRIVATE_ADDRESS = "169.254.169.254"
+SILENCE_S = 0.2
+PATIENCE_S = 10.0
+"""For a provider that does answer, though the machine is busy."""
 
 
 class Behaviour(str, Enum):
@@ -134,7 +137,10 @@ class HttpSimulator:
             stack.enter_context(provider.running())
             private = behaviour is Behaviour.PRIVATE
             yield Stage(
-                channel=self.channel(provider.port, tls=bool(certificate) or private, private=not private),
+                channel=replace(
+                    self.channel(provider.port, tls=bool(certificate) or private, private=not private),
+                    timeout_s=SILENCE_S if behaviour is Behaviour.SILENT else PATIENCE_S,
+                ),
                 address=PRIVATE_ADDRESS if private else "127.0.0.1",
                 faults=faults,
                 took=took,
@@ -149,7 +155,6 @@ class HttpSimulator:
             secret=self.secret,
             options=self.options,
             allow_private=private,
-            timeout_s=0.2,
         )
 
     def _checked(self, got: Got, faults: list[str], took: list[str]) -> Said | None:

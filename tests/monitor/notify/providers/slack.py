@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 from rlvitals_monitor.notify.channel import ChannelKind
@@ -19,7 +19,7 @@ class Slack(HttpSimulator):
     host = "hooks.slack.com"
     path = "/services/T00000000/B00000000/XXXXXXXXXXXXXXXXXXXXXXXX"
     most_bytes = 100_000
-    active = ("<!", "<@", "<#", "<h", "<a", "<s")
+    active: ClassVar[Sequence[str]] = ("<!", "<@", "<#", "<h", "<a", "<s")
     ok = Said(body=b"ok")
     rejected = Said(status=400, body=b"invalid_payload")
     codes: ClassVar = (

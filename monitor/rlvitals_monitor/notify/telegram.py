@@ -1,0 +1,95 @@
+"""Telegram's bot: HTML whose every foreign word stands escaped in ``code``, where Telegram finds no mention,
+command, hashtag or address by itself. It takes 4,096 characters after its tags are read, counted here in UTF-16.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from datetime import datetime
+from urllib.parse import urlsplit
+
+from rlvitals_monitor.notify.channel import Channel
+from rlvitals_monitor.notify.coded import read_object
+from rlvitals_monitor.notify.markup import clip_units
+from rlvitals_monitor.notify.message import Message, Notification, compose
+from rlvitals_monitor.notify.parcel import (
+    RETRY_AFTER_CAP_S,
+    Answer,
+    Parcel,
+    Reply,
+    Verdict,
+    judge_status,
+    words,
+)
+
+GAP_S = 3.2
+"""20 a minute, the bound of a group; a private chat takes one a second."""
+PART_CHARACTERS = 600
+LINE_CHARACTERS = 160
+LINES = 8
+
+_PATH = re.compile(r"/bot\d+:[\w-]+/sendMessage")
+_CHAT = re.compile(r"-?\d{1,20}|@\w{4,64}", re.ASCII)
+_STORED = re.compile(rb'"message_id":\s*(\d{1,19})')
+
+
+def check(channel: Channel) -> str:
+    if not _PATH.fullmatch(urlsplit(channel.url).path):
+        return "url: expected https://api.telegram.org/bot<token>/sendMessage"
+    if not _CHAT.fullmatch(channel.options.get("chat_id", "")):
+        return "chat_id: expected the chat's number, such as -1001234567890, or @channel"
+    if not channel.options.get("message_thread_id", "0").isdecimal():
+        return "message_thread_id: expected the topic's number"
+    return "secret: expected none, the token in the address is the bot's secret" if channel.secret else ""
+
+
+def build(channel: Channel, notification: Notification, now: datetime) -> Parcel:
+    body: dict[str, object] = {
+        "chat_id": channel.options.get("chat_id", ""),
+        "text": _text(compose(notification)),
+        "parse_mode": "HTML",
+        "link_preview_options": {"is_disabled": True},
+    }
+    if "message_thread_id" in channel.options:
+        body["message_thread_id"] = int(channel.options["message_thread_id"])
+    return Parcel(body=json.dumps(body, ensure_ascii=False).encode())
+
+
+def judge(reply: Reply, now: datetime) -> Answer:
+    """A stored message may be longer than what is read of a reply: its status and first words are enough."""
+    body = read_object(reply)
+    if 200 <= reply.status < 300:
+        return _taken(reply, body.get("ok"))
+    answer = judge_status(reply, now)
+    parameters = body.get("parameters")
+    told = parameters if isinstance(parameters, dict) else {}
+    rest_s, moved = told.get("retry_after"), told.get("migrate_to_chat_id")
+    if moved is not None:
+        return Answer(verdict=answer.verdict, words=f"{answer.words} (give the new chat_id: {moved})"[:400])
+    if answer.verdict is Verdict.RETRY and isinstance(rest_s, int) and rest_s > 0:
+        return Answer(verdict=Verdict.RETRY, words=answer.words, rest_s=min(float(rest_s), RETRY_AFTER_CAP_S))
+    return answer
+
+
+def _taken(reply: Reply, ok: object) -> Answer:
+    if ok is not True and not (ok is None and reply.body.startswith(b'{"ok":true')):
+        return Answer(verdict=Verdict.RETRY, words=f"{words(reply)} (expected ok: true)")
+    stored = _STORED.search(reply.body)
+    number = f": message {stored.group(1).decode()}" if stored else ""
+    return Answer(verdict=Verdict.DELIVERED, words=f"HTTP {reply.status}{number}")
+
+
+def _text(message: Message) -> str:
+    facts = [_code(f"{label}: {text}", LINE_CHARACTERS) for label, text in message.facts[:LINES]]
+    advice = _code(f"{message.advice_label}: {message.advice}", PART_CHARACTERS) if message.advice else ""
+    summary = _code(message.summary, PART_CHARACTERS) if message.summary else ""
+    link = f'<a href="{html.escape(message.link)}">{html.escape(message.link_text)}</a>' if message.link else ""
+    parts = [_code(message.title, LINE_CHARACTERS), summary, "\n".join(facts), advice, link]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _code(text: str, units: int) -> str:
+    """Clipped before it is escaped, since Telegram counts what is shown."""
+    return f"<code>{html.escape(clip_units(text, units))}</code>"
