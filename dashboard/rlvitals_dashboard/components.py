@@ -385,10 +385,8 @@ def rule_list(rules: Sequence[RuleView]) -> Component:
 def _rules(summary: str, rules: Sequence[RuleView]) -> Component:
     if not rules:
         return None
-    rows = [
-        html.Li([html.Code(rule.rule), html.Span(visible(rule.reason or "no reason given", 300))])
-        for rule in rules
-    ]
+    told = dict.fromkeys((rule.rule, rule.reason or "no reason given") for rule in rules)
+    rows = [html.Li([html.Code(name), html.Span(visible(reason, 300))]) for name, reason in told]
     return folded(summary, html.Ul(rows, className="reasons"))
 
 

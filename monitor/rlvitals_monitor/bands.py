@@ -62,6 +62,10 @@ def write_rules(learned: Learned, runs: Sequence[str]) -> str:
     lines += [
         f"# left out, since {_plain(run)} left its band: {metric}" for metric, run in learned.left_out.items()
     ]
+    if not learned.bands and not learned.left_out:
+        lines.append(
+            f"# Nothing was learned: no metric that can be worse has {LEAST_POINTS} values and some spread."
+        )
     lines += ["groups:", "  - name: learned", "    rules:"] if learned.bands else ["groups: []"]
     for metric, band in sorted(learned.bands.items()):
         lines += _rule(metric, band)

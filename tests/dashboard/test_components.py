@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from plotly.utils import PlotlyJSONEncoder
 
-from rlvitals.contract.alert import AlertState
+from rlvitals.contract.alert import AlertState, Severity
 from rlvitals.contract.command import Bounds, CommandKind, CommandState
 from rlvitals.contract.view import RunState
 from rlvitals_dashboard import components
@@ -112,6 +112,17 @@ def test_dormant_and_undecided_rules_have_their_reason(fake: FakeService) -> Non
     assert "1 rule watching" in words
     assert "ratio.ess is missing" in words
     assert "warm-up: 20 of 50 steps" in words
+
+
+def test_a_reason_that_all_severities_of_a_rule_share_is_told_once(fake: FakeService) -> None:
+    from dataclasses import replace
+
+    dormant = next(rule for rule in fake.rules if rule.dormant)
+    twins = [dormant, replace(dormant, severity=Severity.INFO), replace(dormant, reason="another reason")]
+    words = said(components.rule_list(twins))
+    assert "3 rules cannot run here" in words
+    assert words.count("ratio.ess is missing") == 1
+    assert "another reason" in words
 
 
 def test_a_run_without_a_name_shows_its_id(fake: FakeService) -> None:

@@ -58,6 +58,14 @@ def test_one_run_says_nothing_of_the_spread_between_runs() -> None:
         learn_bands({"a": run(1)})
 
 
+def test_runs_that_teach_nothing_leave_a_file_that_says_so() -> None:
+    short = {"a": run(1)[:5], "b": run(2)[:5]}
+    text = write_rules(learn_bands(short), list(short))
+    assert "# Nothing was learned: no metric that can be worse has 50 values and some spread." in text
+    assert load_text(text) == ()
+    assert "Nothing was learned" not in write_rules(learn_bands({"a": run(1), "b": run(2)}), ["a", "b"])
+
+
 def test_every_metric_can_have_a_rule_and_no_name_breaks_the_file() -> None:
     learned = Learned(bands={m.name: Band(low=-1e-7, high=1e300) for m in METRICS}, left_out={"x": "a\nb: c"})
     assert len(load_text(write_rules(learned, ["bad\nname"]))) == len(METRICS)
