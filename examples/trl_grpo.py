@@ -5,6 +5,8 @@
     python examples/trl_grpo.py --rloo         # the same with RLOO
     python examples/trl_grpo.py --cpu          # half a minute without a GPU: a tiny model with random weights
 
+The tiny model writes bytes at random and never stops, so its page is red, and rightly.
+
 Everything that RL Vitals needs is marked. A service is not: start one with ``rlvitals serve``, or send the journal
 later with ``rlvitals sync``. Several GPUs: ``accelerate launch examples/trl_grpo.py``.
 """
