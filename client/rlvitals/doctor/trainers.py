@@ -124,7 +124,7 @@ def row_of(hook: HookView) -> str:
     """``found   batch  PPOTrainer._compute_metrics``, with reason and loss where it is not well."""
     missing = f"; missing: {hook.gives}" if hook.gives and hook.is_fault else ""
     word = "absent" if hook.state is HookState.ABSENT and hook.optional else _WORDS[hook.state]
-    seen = f", seen {hook.seen} batch{'' if hook.seen == 1 else 'es'}" if hook.seen else ""
+    seen = f", seen {hook.seen} time{'' if hook.seen == 1 else 's'}" if hook.seen else ""
     why = f": {hook.why}" if hook.why else ""
     return f"{word:7} {hook.hook}  {hook.target}{seen}{why}{missing}"
 

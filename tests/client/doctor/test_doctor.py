@@ -252,7 +252,7 @@ def test_the_hooks_of_a_run_are_read_from_its_journal(
     out = capsys.readouterr().out
     assert "being written, step 3" in out
     assert "1 of 2 hooks of faketrainer 1.0 see" in out
-    assert "sees    batch  Trainer.step, seen 1 batch" in out
+    assert "sees    batch  Trainer.step, seen 1 time" in out
     assert "ABSENT  loss  Trainer.loss: the worker has none; missing: what loss gives" in out
     reporter.close()
     assert cli.main(["doctor", "mine", "--json"]) == 0
