@@ -26,6 +26,7 @@ from rlvitals_monitor.alerts.judge import (
     withdraw_all,
 )
 from rlvitals_monitor.alerts.memory import AttemptMemory, begin, dump, restore
+from rlvitals_monitor.alerts.short import fit
 from rlvitals_monitor.rules.rule import Rule, fill
 from rlvitals_monitor.store import alerts as table
 from rlvitals_monitor.store import evaluations
@@ -83,7 +84,7 @@ def advance(
     subject = evaluations.lock_subject(connection, attempt_number)
     if subject is None:
         return Advanced(0, ())
-    ordered = order(rules)
+    ordered = order(fit(rules, subject.config))
     found: list[Transition] = []
     for older in table.open_before(connection, subject.run, attempt_number):
         found += _supersede(connection, older, ordered, now, cache)

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request
 
 from rlvitals.contract.report import Heartbeat, Phase, Refusal, ReportBatch, RunInfo, StepReport
+from rlvitals_monitor.alerts.short import LOG_STEPS, SHORT
 from rlvitals_monitor.api.deps import ContractResponse, Ingester, NowDep, Reader
 from rlvitals_monitor.api.rules import RulesDep
 from rlvitals_monitor.api.uploads import WITH_RULES, Reading, Upload, reading, use_upload
@@ -154,17 +155,20 @@ def _check_free(state: Any, run: str, attempt: str) -> None:
 def _batches(past: PastRun, info: RunInfo, attempt: str, now: datetime) -> Iterator[ReportBatch]:
     """Steps by the hundreds, then that the run is over; nothing for a log without a step."""
     told, seq, last = info, 0, -1
+    short: dict[str, int] = {}
     steps = (
         StepReport(seq=at, step=step, time_s=time.timestamp(), values=values)
         for at, (step, time, values) in enumerate(past.steps)
     )
     while some := tuple(itertools.islice(steps, STEPS_A_BATCH)):
+        if last < 0 and len(some) <= SHORT:
+            short = {LOG_STEPS: len(some)}
         told = RunInfo(
             id=info.id,
             project=info.project,
             name=info.name,
             framework=info.framework,
-            config={"steps_counted": int(past.counted)},
+            config={"steps_counted": int(past.counted), **short},
         )
         seq, last = some[-1].seq, some[-1].step
         yield ReportBatch(run=told, attempt=attempt, writer="import", steps=some)

@@ -81,6 +81,17 @@ def test_an_import_is_a_run_with_its_page_and_its_alerts(app: FastAPI, client: T
     assert codec.NAN in points
 
 
+def test_an_import_of_a_few_lines_is_judged_as_by_a_replay(app: FastAPI, client: TestClient) -> None:
+    line = "{'loss': 0.0, 'grad_norm': 0.1, 'reward': 0.0, 'reward_std': 0.0, 'kl': 9.0}"
+    told = client.post("/api/v1/replay", content=f"{line}\n" * 2).json()
+    client.post("/api/v1/import", params={"run": "short"}, content=f"{line}\n" * 2)
+    Worker(app.state.store).tick(NOW)
+    alerts = client.get("/api/v1/alerts", params={"run": "short"}).json()["items"]
+    rang = sorted((one["rule"], one["severity"], one["fired_step"]) for one in alerts)
+    assert rang == sorted((one["alert"], one["severity"], one["step"]) for one in told["alerts"])
+    assert ("zero_contrast", "critical", 2) in rang
+
+
 def test_the_same_log_again_adds_nothing_and_another_needs_another_id(client: TestClient) -> None:
     first = client.post("/api/v1/import", content=LOG).json()
     again = client.post("/api/v1/import", content=LOG).json()
