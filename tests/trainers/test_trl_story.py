@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ import pytest
 from tests.client.integrations import tiny
 from tests.client.integrations.pair import Rank, start_ranks
 from tests.end_to_end.server import Server, serving, wait_until
+from tests.trainers.overhead import Overhead
 from tests.trainers.ranks import job as job_module
 from tests.trainers.ranks.job import Job
 
@@ -26,7 +27,9 @@ def policy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("size", [1, 2])
-def test_an_unhealthy_run_is_seen_explained_steered_and_heals(policy: Path, tmp_path: Path, size: int) -> None:
+def test_an_unhealthy_run_is_seen_explained_steered_and_heals(
+    policy: Path, tmp_path: Path, size: int, overhead: Callable[[str, Server, str], Overhead]
+) -> None:
     job = Job(
         policy=str(policy),
         output=str(tmp_path / "output"),
@@ -50,6 +53,7 @@ def test_an_unhealthy_run_is_seen_explained_steered_and_heals(policy: Path, tmp_
         wait_until(lambda: server.last_step(RUN) == last, "the last step to arrive")
         assert_obeyed(server, told, alert)
         assert_seen(server, last)
+        assert overhead(f"TRL, toy policy, {size} rank(s)", server, RUN).own_s > 0
 
 
 def steer(server: Server) -> dict[str, Any]:
