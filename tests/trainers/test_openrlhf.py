@@ -19,10 +19,11 @@ from rlvitals.contract.report import Event, EventKind
 from tests.client.integrations.tiny import save_policy
 from tests.end_to_end.server import Server, serving, wait_until
 from tests.trainers.openrlhf.job import JOB_S, PPO, REINFORCE, Job, cluster, environment_for
+from tests.trainers.overhead import Overhead
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 REGISTERED = {metric.name for metric in METRICS if metric.family is not Family.SELF}
-RULE = "kl_pull_dominates"
+RULE, CAUSE = "kl_pull_dominates", "kl_drift"
 COEFFICIENT, SANE = 200.0, 2.0
 FOREVER = ("--train.num_episodes", "400")
 BUILD = "from deepspeed.ops.op_builder.cpu import FusedAdamBuilder; FusedAdamBuilder().load()"
@@ -63,6 +64,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 class Story:
     job: Job
     proposal: Mapping[str, Any]
+    incidents: Mapping[str, Mapping[str, Any]]
     paused_at: int
     code: int
 
@@ -72,12 +74,12 @@ def story(make: MakeJob, server: Server) -> Story:
     """A pull that dominates, its alert, an approval, a pause, a stop: one job."""
     job = make("story", told=server.env)
     with job.running((*FOREVER, "--algo.kl.init_coef", str(COEFFICIENT))) as process:
-        proposal = approve(server, job)
+        proposal, incidents = approve(server, job)
         paused_at = pause_and_resume(server, job)
         ask(server, job, "stop")
         code = process.wait(JOB_S)
     wait_until(lambda: server.last_step(job.run) == job.steps_run[-1], "the last step to arrive")
-    return Story(job=job, proposal=proposal, paused_at=paused_at, code=code)
+    return Story(job=job, proposal=proposal, incidents=incidents, paused_at=paused_at, code=code)
 
 
 def test_an_approved_coefficient_holds_on_all_ranks_from_the_next_step_on(story: Story, server: Server) -> None:
@@ -88,6 +90,24 @@ def test_an_approved_coefficient_holds_on_all_ranks_from_the_next_step_on(story:
     last = story.job.steps_run[-1]
     assert coefficients["value"] == [COEFFICIENT] * applied + [SANE] * (last - applied)
     assert story.job.notes("kl_coef_on_ranks") == [{"0": [SANE], "1": [SANE]}]
+
+
+def test_the_alert_is_explained_before_anything_is_approved_and_the_signal_answers(
+    story: Story, server: Server
+) -> None:
+    (alert,) = alerts(server, story.job, "resolved")
+    assert story.incidents[CAUSE]["is_open"]
+    assert any(RULE in name for name in story.incidents[CAUSE]["alerts"])
+    assert story.proposal["alert_id"] == alert["id"]
+    pulls = server.series(story.job.run, "kl.pull_ratio")["value"]
+    assert max(pulls) > 0.5 > pulls[-1]
+
+
+def test_what_we_cost_is_counted(
+    story: Story, server: Server, overhead: Callable[[str, Server, str], Overhead]
+) -> None:
+    told = overhead("OpenRLHF", server, story.job.run)
+    assert 0 < told.own_s <= told.own_upper_s < told.step_s
 
 
 def test_every_step_that_openrlhf_ran_was_seen_with_every_metric_or_its_reason(story: Story) -> None:
@@ -217,13 +237,14 @@ def test_a_release_with_flat_arguments_is_watched(make: MakeJob) -> None:
     assert seen[-1].values["kl.coef"] == 0.01
 
 
-def approve(server: Server, job: Job) -> Mapping[str, Any]:
-    """Approves another value than the proposed one, and waits until the alert is closed."""
+def approve(server: Server, job: Job) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """Reads the causes, approves another value than the proposed one, and waits until the alert is closed."""
     wait_until(lambda: bool(proposed(server, job)), f"a proposal ({job.log})", JOB_S)
     proposal = proposed(server, job)[0]
+    incidents = {incident["cause"]: incident for incident in server.ask(f"/runs/{job.run}/incidents")}
     server.ask(f"/commands/{proposal['id']}/approve", {"argument": SANE})
     wait_until(lambda: bool(alerts(server, job, "resolved")), "the alert's end", JOB_S)
-    return proposal
+    return proposal, incidents
 
 
 def pause_and_resume(server: Server, job: Job) -> int:
