@@ -201,6 +201,42 @@ def test_an_asynchronous_generator_is_told_and_what_it_has_sampled_is_dropped() 
     assert trainer.rollout_slots.given == [7, 7]
 
 
+def test_a_stopped_generator_leaves_its_loop_at_once_whatever_number_of_episodes_is_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With its lock given back, as the loop's own ``finally`` does, and the word that the trainer waits for."""
+    put: list[Any] = []
+    actor = SimpleNamespace(
+        samples_generator=SimpleNamespace(generate_samples=lambda: (["s"], None, 1, True)),
+        rollout_queue=SimpleNamespace(put=lambda payload, block: put.append(payload)),
+    )
+    generator.listen(actor)
+    answers = iter([False, False, True])
+    monkeypatch.setattr(generator, "stopped", lambda: next(answers))
+    released = []
+
+    def fit() -> None:
+        for _ in range(100_000):
+            try:
+                samples, *_ = actor.samples_generator.generate_samples()
+            finally:
+                released.append(True)
+            put.append(samples)
+        put.append("done")
+
+    generator.leaving(actor, fit)
+    assert put == [["s"], ["s"], "done"]
+    assert len(released) == 3
+
+
+def test_a_generators_own_error_stays_its_own() -> None:
+    def fit() -> None:
+        raise ValueError("the engine is gone")
+
+    with pytest.raises(ValueError, match="engine is gone"):
+        generator.leaving(SimpleNamespace(), fit)
+
+
 def test_a_release_whose_sampling_cannot_be_ended_says_so() -> None:
     assert "cannot be ended" in generator.cannot_stop(SimpleNamespace(rollout_queue=object()))
     assert "cannot be ended" in generator.cannot_stop(SimpleNamespace())

@@ -21,6 +21,7 @@ CONTROLLERS = (
     ("openrlhf.trainer.ppo_trainer_async", "TrainingActor"),
 )
 ASYNC = ("openrlhf.trainer.ppo_trainer_async", "PPOTrainerAsync")
+GENERATOR = ("openrlhf.trainer.ppo_trainer_async", "GenerateSamplesActor")
 _MARK = "__rlvitals__"
 
 
@@ -37,6 +38,8 @@ def patch(environment: Mapping[str, str] | None = None) -> tuple[str, ...]:
             done += _patch_class(module, name, "fit", functools.partial(_watched, given=given))
     with Guard("patching the asynchronous trainer"):
         done += _patch_class(*ASYNC, "__init__", functools.partial(_introduced, given=given))
+    with Guard("patching the asynchronous generator"):
+        done += _patch_class(*GENERATOR, "fit", _left)
     if not done:
         notices.once("openrlhf:patch", "OpenRLHF's trainers were not found: this run is not monitored")
     return tuple(done)
@@ -81,6 +84,18 @@ def _watched(original: Any, *, given: Mapping[str, str]) -> Any:
             logging.getLogger("rlvitals").warning("rlvitals: this run is not monitored: %s", error)
             return original(self, *args, **kwargs)
         return watching(self, given, functools.partial(original, self, *args, **kwargs))
+
+    return fit
+
+
+def _left(original: Any) -> Any:
+    @functools.wraps(original)
+    def fit(self: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            from rlvitals.integrations.openrlhf.generator import leaving
+        except ImportError:
+            return original(self, *args, **kwargs)
+        return leaving(self, functools.partial(original, self, *args, **kwargs))
 
     return fit
 

@@ -1,13 +1,14 @@
 """Stopping: OpenRLHF has no flag for it, so the generator says that its prompts are used up.
 
-Where sampling runs in an actor of its own (asynchronous training) it is told through Ray's key-value store, and
-what it has sampled by then is dropped: nothing is trained on after the stop, and everybody leaves as at the end.
+Where sampling runs in an actor of its own (asynchronous training) it is told through Ray's key-value store, leaves
+its loop over the episodes at once, and what it has sampled by then is dropped: nothing is trained on after the
+stop, and everybody leaves as at the end.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from rlvitals.guard import Guard, attempt
@@ -16,6 +17,11 @@ EXHAUSTED: tuple[list[Any], None, int, bool] = ([], None, 0, True)
 """What ``generate_samples`` returns when there are no more prompts, since 0.9.1."""
 NO_GENERATOR = "this release of OpenRLHF keeps its sampling where it cannot be ended between two steps"
 DONE = "done"
+_LEAVES = "_rlvitals_leaves"
+
+
+class Stopped(Exception):
+    """Raised where a stopped generator would sample, and caught around its ``fit``."""
 
 
 def introduce(environment: Mapping[str, str], trainer: Any = None) -> None:
@@ -37,9 +43,23 @@ def listen(actor: Any) -> None:
     original = generator.generate_samples
 
     def generate_samples(*args: Any, **kwargs: Any) -> Any:
-        return EXHAUSTED if stopped() else original(*args, **kwargs)
+        if not stopped():
+            return original(*args, **kwargs)
+        if getattr(actor, _LEAVES, False):
+            raise Stopped
+        return EXHAUSTED
 
     generator.generate_samples = generate_samples
+
+
+def leaving(actor: Any, fit: Callable[[], Any]) -> Any:
+    """Runs a generator's ``fit``; after a stop it would go through all episodes that are left, one by one."""
+    setattr(actor, _LEAVES, True)
+    try:
+        return fit()
+    except Stopped:
+        actor.rollout_queue.put(DONE, block=True)
+        return None
 
 
 def cannot_stop(trainer: Any) -> str:
