@@ -135,15 +135,18 @@ def _claim(store: Store, channel: Channel, owner: str, now: datetime) -> Claim |
 
 
 def record(conn: Connection, channel: Channel, taken: Claim, answer: Answer, now: datetime, jitter: float) -> bool:
-    """Writes down what came of one attempt. False when it is not ours to say any more."""
+    """Writes down what came of one attempt. False when it is not ours to say any more.
+
+    A rest that the provider asked for holds the whole channel, also after a message that was the last for now.
+    """
+    if answer.rest_s is not None:
+        outbox.hold_channel(conn, channel.name, now + timedelta(seconds=answer.rest_s))
     if answer.verdict is Verdict.DELIVERED:
         return outbox.record_delivered(conn, taken, answer.words, now)
     if answer.verdict is Verdict.PERMANENT:
         return outbox.record_failed(conn, taken, answer.words)
     if taken.attempts >= ATTEMPTS_LIMIT:
         return outbox.record_failed(conn, taken, f"given up after {taken.attempts} attempts: {answer.words}")
-    if answer.rest_s is not None:
-        outbox.hold_channel(conn, channel.name, now + timedelta(seconds=answer.rest_s))
     wait_s = max(answer.rest_s or 0.0, backoff_s(taken.attempts, jitter))
     return outbox.record_retry(conn, taken, answer.words, now + timedelta(seconds=wait_s))
 

@@ -257,6 +257,21 @@ def test_dispatchers_that_race_send_and_record_each_message_once(store: Store, p
     assert {(d.state, d.attempts) for d in shown(store)} == {("delivered", 1)}
 
 
+def test_a_message_that_was_the_last_for_now_is_delivered_and_the_channel_rests(
+    store: Store, provide: Opened, client: httpx2.Client
+) -> None:
+    used_up = {"x-ratelimit-remaining": "0", "x-ratelimit-reset-after": "30.5"}
+    provider = provide(*[Said(status=204, body=b"", headers=used_up)] * 2)
+    channels = channels_of(channel_to(provider, kind=ChannelKind.DISCORD, secret=""))
+    many = [a_transition(an_alert(id=f"a{i}"), id=f"x{i}") for i in range(2)]
+    plant(store, *many)
+    with store.begin() as conn:
+        for transition in many:
+            route(conn, transition, channels, NOW)
+    assert [deliver_due(store, channels, later(seconds), client) for seconds in (0, 29, 45)] == [1, 0, 1]
+    assert {(d.state, d.attempts) for d in shown(store)} == {("delivered", 1)}
+
+
 def test_a_channels_gap_holds_for_all_processes_together(
     store: Store, provide: Opened, client: httpx2.Client
 ) -> None:

@@ -60,9 +60,13 @@ class Stage:
 
 
 class Simulator(Protocol):
-    kind: ClassVar[ChannelKind]
-    active: ClassVar[Sequence[str]]
-    """What this provider would act on in a text: no message may hold it, whatever a run is called."""
+    @property
+    def kind(self) -> ChannelKind: ...
+
+    @property
+    def active(self) -> Sequence[str]:
+        """What this provider would act on in a text: no message may hold it, whatever a run is called."""
+        ...
 
     def cases(self, behaviour: Behaviour) -> Sequence[Case]:
         """Documented answers of this behaviour; none where the provider does not have it."""

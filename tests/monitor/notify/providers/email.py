@@ -17,7 +17,7 @@ from email import message_from_bytes, policy
 from email.message import EmailMessage
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from rlvitals_monitor.notify.channel import Channel, ChannelKind
 from rlvitals_monitor.notify.parcel import Verdict
@@ -263,7 +263,7 @@ class _Handler(socketserver.BaseRequestHandler):
         while (line := self._line()) != b".":
             lines.append(line[1:] if line.startswith(b".") else line)
         raw = b"\r\n".join(lines)
-        mail = cast(EmailMessage, message_from_bytes(raw, policy=policy.default))
+        mail = message_from_bytes(raw, policy=policy.default)
         self.kept.faults += list(_faults(raw, mail, self.sender, self.recipients))
         self.kept.took.append(mail)
         self._say(".", 250, "2.0.0 Ok: queued")
