@@ -17,6 +17,9 @@ NEUTRAL = frozenset({"epoch", "progress.epoch", "step", "global_step", "training
 """Names that stand beside both kinds; our own (``rlvitals.…``) do so too."""
 
 _BEGIN = frozenset(prefix[0] for prefix in PREFIXES)
+_KNOWN_MAX = 1024
+_known: set[str] = set()
+"""Names that were found to be of training: a run's steps begin with one of a few."""
 T = TypeVar("T")
 
 
@@ -30,9 +33,13 @@ def is_evaluation(names: Iterable[str]) -> bool:
     told = False
     for name in names:
         # asked at each step of a run: its first name settles it nearly always
+        if name in _known:
+            return False
         if name[:1] in _BEGIN and name.startswith(PREFIXES):
             told = True
         elif name not in NEUTRAL and name[:9] != "rlvitals.":
+            if len(_known) < _KNOWN_MAX:
+                _known.add(name)
             return False
     return told
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from rlvitals.contract import evaluation
 from rlvitals.contract.evaluation import as_evaluated, is_evaluated, is_evaluation
 from rlvitals.contract.metrics import METRICS
 
@@ -41,3 +42,11 @@ def test_a_record_is_an_evaluation_only_where_nothing_of_training_stands_in_it(
 def test_names_that_do_not_say_it_are_made_to() -> None:
     told = as_evaluated({"response_len/mean": 3.0, "eval/aime": 1.0, "step": 7.0})
     assert list(told.items()) == [("eval/response_len/mean", 3.0), ("eval/aime", 1.0), ("step", 7.0)]
+
+
+def test_what_was_found_of_a_name_stays_true_and_the_names_remembered_are_bounded() -> None:
+    for n in range(3000):
+        assert not is_evaluation([f"made.from.data.{n}"])
+        assert not is_evaluation(["eval/loss", f"made.from.data.{n}"])
+    assert is_evaluation(["eval/loss", "epoch"])
+    assert len(evaluation._known) <= evaluation._KNOWN_MAX
