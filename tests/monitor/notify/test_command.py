@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from rlvitals_monitor.app import create_app
 from rlvitals_monitor.notify.command import notify
+from rlvitals_monitor.settings import Settings
 from tests.monitor.notify.conftest import Opened
 from tests.monitor.notify.provider import Said
 
@@ -49,3 +53,33 @@ def test_settings_that_are_wrong_are_named(
     told = capsys.readouterr().err
     assert "expected https" in told
     assert "h0k" not in told
+
+
+def test_a_channel_that_is_left_out_is_told_and_the_others_are_listed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setenv("RLVITALS_CHANNELS", str(a_file_with_one_bad_channel(tmp_path)))
+    assert notify(["list"]) == 2
+    told = capsys.readouterr()
+    assert told.out == "good  webhook  a.example  warning  unsigned\n"
+    assert told.err.startswith("left out: ")
+    assert "channels.yaml:3: expected one of name, kind, url" in told.err
+
+
+def test_the_service_starts_with_the_channels_that_are_right_and_logs_the_one_that_is_not(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("RLVITALS_CHANNELS", str(a_file_with_one_bad_channel(tmp_path)))
+    app = create_app(Settings(data=tmp_path))
+    assert [channel.name for channel in app.state.channels] == ["good"]
+    assert "a channel is left out: " in caplog.text
+    assert "channels.yaml:3: expected one of name, kind, url" in caplog.text
+    app.state.store.close()
+
+
+def a_file_with_one_bad_channel(folder: Path) -> Path:
+    path = folder / "channels.yaml"
+    good = "{name: good, kind: webhook, url: https://a.example/h}"
+    bad = "{name: bad, kind: slack, urll: https://b.example}"
+    path.write_text(f"channels:\n  - {good}\n  - {bad}\n", encoding="utf-8")
+    return path
