@@ -19,7 +19,12 @@ def rule_banner() -> Component:
 
 
 def register(app: Dash, api: Api) -> None:
-    @app.callback(Output("rule-banner", "children"), Input("rule-watch", "n_intervals"), Input("url", "pathname"))
+    @app.callback(
+        Output("rule-banner", "children"),
+        Input("rule-watch", "n_intervals"),
+        Input("url", "pathname"),
+        websocket=True,  # the page has one anyway
+    )
     async def look(_beat: int | None, _pathname: str | None) -> Component:
         try:
             return tell(await api.rulebook())
