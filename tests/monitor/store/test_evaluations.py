@@ -41,9 +41,9 @@ def test_an_evaluation_before_training_is_no_first_step(store: Store) -> None:
 
 def test_an_evaluation_is_no_progress_of_a_run_that_hangs(store: Store) -> None:
     tell(store, step(1, 1, {"m": 1.0}), step(2, 2, {"m": 1.0}), phase=Phase.UPDATE)
-    tell(store, step(3, 9, EVALUATION), at=11 * 60, phase=Phase.UPDATE)
+    tell(store, step(3, 9, EVALUATION), at=31 * 60, phase=Phase.UPDATE)
     with store.read() as connection:
-        run = read_run(connection, "r1", after(11 * 60))
+        run = read_run(connection, "r1", after(31 * 60))
     assert (run.state, run.last_step) == (RunState.STALLED, 2)
     with store.read() as connection:
         assert read_run(connection, "r1", after(60)).light is Light.GREEN
