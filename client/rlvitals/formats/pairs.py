@@ -35,6 +35,7 @@ def _read(parts: list[str]) -> Pairs:
         try:
             value: float | None = float(text)
         except ValueError:
+            name, text = _whole(part, name, text)
             value = number(text)
         name = name.strip()
         if not name:
@@ -46,3 +47,9 @@ def _read(parts: list[str]) -> Pairs:
         else:
             unread.append(part.strip())
     return values, tuple(missing), tuple(unread)
+
+
+def _whole(part: str, name: str, text: str) -> tuple[str, str]:
+    """A printed tensor has a colon of its own: ``tensor(nan, device='cuda:0')``."""
+    at = part.find(":tensor(")
+    return (part[:at], part[at + 1 :]) if at >= 0 else (name, text)

@@ -36,6 +36,15 @@ def test_a_verl_line_is_read_through_ray_and_colours() -> None:
     assert row.values == {"actor/pg_loss": -0.25, "critic/score/max": 2.0, "a@b:c/d": 1e-7}
 
 
+def test_a_printed_tensor_has_a_colon_of_its_own() -> None:
+    row = only(
+        "step:3 - actor/kl_loss:tensor(nan, device='cuda:0') - a:b/c:tensor(-inf) - "
+        "actor/lr:tensor(0.5, device='cuda:1', dtype=torch.float64) - actor/pg_loss:1.0"
+    )
+    assert math.isnan(row.values.pop("actor/kl_loss"))  # type: ignore[attr-defined]
+    assert row.values == {"a:b/c": -math.inf, "actor/lr": 0.5, "actor/pg_loss": 1.0}
+
+
 def test_the_four_kinds_of_numbers_are_four_kinds() -> None:
     row = only("{'loss': nan, 'kl': inf, 'reward': -inf, 'entropy': None, 'grad_norm': 0.0}")
     assert math.isnan(row.values["loss"])
