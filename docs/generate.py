@@ -1,5 +1,5 @@
-"""Writes docs/metrics.md from the registry, docs/rules.md from the catalogue and docs/integrations/README.md from
-the table of trainers; ``--check`` fails when one is stale.
+"""Writes docs/metrics.md from the registry, docs/rules.md from the catalogue, docs/integrations/README.md from the
+table of trainers, and the generated parts of docs/runbooks; ``--check`` fails when one is stale.
 """
 
 from __future__ import annotations
@@ -12,7 +12,10 @@ from pathlib import Path
 
 from docs.matrix import matrix_page
 from docs.matrix_rows import TRAINERS
+from docs.runbook_pages import left_over
+from docs.runbook_pages import pages as runbook_pages
 from rlvitals.contract.metrics import METRICS, Family, Metric, Worse
+from rlvitals_monitor.rules.document import RuleFileError
 from rlvitals_monitor.rules.loader import catalogue_table
 
 HERE = Path(__file__).parent
@@ -61,18 +64,37 @@ PAGES: dict[str, Callable[[], str]] = {
 }
 
 
+def made() -> dict[str, str]:
+    """All generated files. Raises `RuleFileError` where docs/runbook_causes.yaml is wrong."""
+    return {name: page() for name, page in PAGES.items()} | runbook_pages()
+
+
 def stale() -> list[str]:
     """Names of the pages that differ from what the code says."""
-    return [name for name, page in PAGES.items() if _read(HERE / name) != page()]
+    return [name for name, text in made().items() if _read(HERE / name) != text] + left_over()
 
 
 def main(arguments: list[str]) -> int:
-    if "--check" in arguments:
-        for name in stale():
-            sys.stderr.write(f"docs/{name} is stale: run `make docs`\n")
-        return bool(stale())
-    for name, page in PAGES.items():
-        (HERE / name).write_text(page(), encoding="utf-8")
+    try:
+        return _check() if "--check" in arguments else _write()
+    except RuleFileError as error:
+        sys.stderr.write("".join(f"docs/{problem}\n" for problem in error.problems))
+        return 1
+
+
+def _check() -> int:
+    names = stale()
+    for name in names:
+        sys.stderr.write(f"docs/{name} is stale: run `make docs`\n")
+    return bool(names)
+
+
+def _write() -> int:
+    for name, text in made().items():
+        (HERE / name).parent.mkdir(parents=True, exist_ok=True)
+        (HERE / name).write_text(text, encoding="utf-8")
+    for name in left_over():
+        (HERE / name).unlink()
     return 0
 
 
