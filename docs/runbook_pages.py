@@ -74,9 +74,11 @@ def put(text: str, part: str, made: str, before: str) -> str:
 
 def looks(one: Shown) -> str:
     words = describe(one).replace("[", "(").replace("]", ")")
-    said = f"{one.name[0].upper()}{one.name[1:]}"
-    origin = f"The numbers are those of [the scenario](../../tests/scenarios/{one.file}) that tests the rule."
-    return f"## How it looks\n\n![{words}](images/{one.alert}.svg)\n\n{said}. {origin}"
+    said = f"{one.name[0].upper()}{one.name[1:]}."
+    if one.threshold is not None and one.threshold.origin.value:
+        said += f" The threshold comes from {one.threshold.origin.value}."
+    numbers = f"The numbers are those of [the scenario](../../tests/scenarios/{one.file}) that tests the rule."
+    return f"## How it looks\n\n![{words}](images/{one.alert}.svg)\n\n{said} {numbers}"
 
 
 def reported(causes: Sequence[Cause]) -> str:

@@ -24,12 +24,13 @@ SPECIALS = ("NaN", "Inf", "-Inf")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scale:
-    """From steps and values to places in the picture."""
+    """From steps and values to places in the picture. Where no number is measured, none stands at the axis."""
 
     first: int
     last: int
     low: float
     high: float
+    is_measured: bool
 
     def x(self, step: int) -> float:
         width = self.last - self.first
@@ -100,9 +101,7 @@ def _limit_words(shown: Shown) -> str:
         return ""
     of = f" for the {limit.of}" if limit.of else ""
     when = f" at step {shown.firings[0].step}" if limit.origin is Origin.PAST else ""
-    return f"threshold {number(limit.value)}{of}{when}" + (
-        f", from {limit.origin.value}" * bool(limit.origin.value)
-    )
+    return f"threshold {number(limit.value)}{of}{when}"
 
 
 def _scale(shown: Shown) -> Scale:
@@ -112,7 +111,7 @@ def _scale(shown: Shown) -> Scale:
     low, high = min(finite, default=0.0), max(finite, default=1.0)
     if low == high:
         low, high = min(low, 0.0), max(high, 0.0) if high != 0 else 1.0
-    return Scale(first=shown.points[0][0], last=shown.points[-1][0], low=low, high=high)
+    return Scale(first=shown.points[0][0], last=shown.points[-1][0], low=low, high=high, is_measured=bool(finite))
 
 
 def _text(x: float, y: float, words: str, anchor: str = "start", colour: str = "", bold: bool = False) -> str:
@@ -121,8 +120,14 @@ def _text(x: float, y: float, words: str, anchor: str = "start", colour: str = "
     return f'<text x="{x:g}" y="{y:g}" text-anchor="{anchor}"{fill}{weight}>{escape(words)}</text>'
 
 
+def _beside(x: float, y: float, words: str, colour: str) -> str:
+    """On the side of ``x`` that has more room."""
+    late = x > (LEFT + RIGHT) / 2
+    return _text(round(x - 6 if late else x + 6, 1), y, words, "end" if late else "start", colour)
+
+
 def _line(x1: float, y1: float, x2: float, y2: float, colour: str, dash: str = "") -> str:
-    dashes = f' stroke-dasharray="{dash}"' if dash else ""
+    dashes = f' stroke-width="1.5" stroke-dasharray="{dash}"' if dash else ""
     place = f'x1="{_at(x1)}" y1="{_at(y1)}" x2="{_at(x2)}" y2="{_at(y2)}"'
     return f'<line {place} stroke="{colour}"{dashes}/>'
 
@@ -139,7 +144,7 @@ def _legend(shown: Shown) -> Iterable[str]:
 
 def _axes(scale: Scale) -> Iterable[str]:
     yield _line(LEFT, BOTTOM + 6, RIGHT, BOTTOM + 6, TEXT)
-    for value in (scale.low, scale.high):
+    for value in (scale.low, scale.high) if scale.is_measured else ():
         yield _text(LEFT - 8, round(scale.y(value), 1) + 4, number(value), anchor="end")
     yield _text(LEFT, BOTTOM + 22, f"step {scale.first}")
     if scale.last != scale.first:
@@ -182,21 +187,18 @@ def _specials(shown: Shown, scale: Scale) -> Iterable[str]:
         marks = {"NaN": "m-4 -4l8 8m0 -8l-8 8", "Inf": "m-4 4l4 -8l4 8", "-Inf": "m-4 -4l4 8l4 -8"}[name]
         path = "".join(f"M{_at(scale.x(step))} {y:g}{marks}" for step in steps)
         yield f'<path d="{path}" fill="none" stroke="{FIRES[Severity.CRITICAL]}" stroke-width="2"/>'
-        x = scale.x(steps[0])
-        late = x > (LEFT + RIGHT) / 2
-        place = round(x - 9 if late else scale.x(steps[-1]) + 9, 1)
-        yield _text(place, y + 4, name, anchor="end" if late else "start", colour=FIRES[Severity.CRITICAL])
+        label = y + 17 if name == "Inf" else y - 9
+        yield _beside(scale.x(steps[0]), label, name, FIRES[Severity.CRITICAL])
 
 
 def _firing(firing: Firing, shown: Shown, scale: Scale, label: int) -> Iterable[str]:
     colour, x = FIRES[firing.severity], scale.x(firing.step)
-    late = x > (LEFT + RIGHT) / 2
     yield _line(x, label - 8, x, BOTTOM + 6, colour, "2 3")
     value = dict(shown.points).get(firing.step)
     if value is not None and math.isfinite(value):
         yield f'<circle cx="{_at(x)}" cy="{_at(scale.y(value))}" r="4.5" fill="{colour}"/>'
     words = f"{firing.severity.value}: fires at step {firing.step}"
-    yield _text(round(x - 6 if late else x + 6, 1), label, words, "end" if late else "start", colour)
+    yield _beside(x, label, words, colour)
     if firing.resolved is not None:
         end = scale.x(firing.resolved)
         yield _line(end, TOP, end, BOTTOM + 6, TEXT, "2 3")

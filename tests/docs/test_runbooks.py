@@ -93,6 +93,18 @@ def test_nan_infinities_and_a_missing_value_are_drawn_and_said_apart() -> None:
     assert re.findall(r">(NaN|Inf|-Inf)</text>", draw(one)) == ["NaN", "Inf", "-Inf"]
 
 
+def test_where_no_number_was_measured_none_stands_at_the_axis() -> None:
+    words = re.findall(r">([^<]+)</text>", draw(picture_of(float("nan"), None, float("nan"))))
+    assert words == ["kl.k3", "step 1", "3", "NaN", "NaN", "warning: fires at step 3"]
+
+
+@pytest.mark.parametrize("alert", ALERTS)
+def test_the_metric_and_its_threshold_have_room_beside_each_other(alert: str) -> None:
+    """Letters of this size are 6.5 wide on average, bold ones 7.5."""
+    legend = re.findall(r'y="18"[^>]+>([^<]+)<', draw(shown()[alert]))
+    assert sum(len(words) * width for words, width in zip(legend, (7.5, 6.5), strict=False)) < 562
+
+
 @pytest.mark.parametrize("values", [(float("nan"),), (None, 0.0), (0.0, 0.0), (-3.0,), (1e300, -1e300), (5e-324,)])
 def test_every_series_can_be_drawn_within_the_picture(values: tuple[float | None, ...]) -> None:
     drawn = draw(picture_of(*values, threshold=0.0))
