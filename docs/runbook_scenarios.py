@@ -115,11 +115,18 @@ def _show(alert: str, file: str, scenario: Scenario, rules: Sequence[Rule]) -> S
 
 
 def _drawn(episode: Episode, scenario: Scenario) -> str:
-    """The metric that the alert named, or the first one that its rule needs and the scenario has."""
+    """The metric that the alert named, or the first one that its rule needs and the scenario has.
+
+    One that never changes gives way to another of the rule's that does: there the cause is to be seen.
+    """
     rule, named = episode.judgement.rule, episode.judgement.evaluation.metric
     logged = list(dict.fromkeys(name for _, _, values in scenario.steps for name in values))
     needed = [name for names in rule.needs for name in names] if rule is not None else []
-    return next((name for name in (named, *needed) if name in logged), logged[0])
+    candidates = [name for name in (named, *needed) if name in logged] or logged[:1]
+    changing = (
+        name for name in candidates if len({repr(values.get(name)) for _, _, values in scenario.steps}) > 1
+    )
+    return next(changing, candidates[0])
 
 
 def _threshold(episode: Episode, metric: str) -> Threshold | None:
