@@ -28,10 +28,8 @@ from transformers import (
 import rlvitals
 from rlvitals.contract.command import CommandKind, Outcome
 from rlvitals.contract.metrics import BY_NAME
-from rlvitals.control import ControlLimits
-from rlvitals.integrations.trl.callback import VitalsCallback
 from tests.client.integrations import tiny
-from tests.trainers.trl_versions.story import command
+from tests.trainers.trl_versions.story import command, train_under
 
 PLAIN: dict[str, Any] = {
     "learning_rate": 1e-3,
@@ -120,20 +118,8 @@ def steered(trainer: Trainer) -> dict[str, Any]:
         2: [command("lr", CommandKind.SCALE_LR, 0.5), command("p", CommandKind.PAUSE)],
         3: [command("c", CommandKind.CHECKPOINT), command("s", CommandKind.STOP)],
     }
-    reporters: list[rlvitals.Reporter] = []
-    trainer.add_callback(tiny.AtStepEnd(lambda step: reporters[0].control.offer(at.get(step, []))))
-    reporters.append(rlvitals.attach(trainer, limits=ControlLimits(cooldown_steps=0)))
-    callback = next(c for c in trainer.callback_handler.callbacks if isinstance(c, VitalsCallback))
-    beats: list[int] = []
-
-    def beat(seconds: float) -> None:
-        beats.append(trainer.state.global_step)
-        if len(beats) == 3:
-            reporters[0].control.offer([command("r", CommandKind.RESUME)])
-
-    callback._wait = beat
-    trainer.train()
-    found, steps = tiny.records(reporters[0]), tiny.steps(reporters[0])
+    reporter, beats = train_under(trainer, at)
+    found, steps = tiny.records(reporter), tiny.steps(reporter)
     outcomes = [record for record in found if isinstance(record, Outcome)]
     return {
         "trained": trainer.state.global_step,
@@ -144,8 +130,8 @@ def steered(trainer: Trainer) -> dict[str, Any]:
         "logged": [dict(entry) for entry in trainer.state.log_history],
         "outcomes": {o.command_id: [o.state.value, o.before, o.after, o.reason] for o in outcomes},
         "beats": beats,
-        "can": dict(reporters[0].run.capabilities),
-        "config": {name: reporters[0].run.config.get(name) for name in ("kl_estimator", "kl_in", "kl_coef")},
+        "can": dict(reporter.run.capabilities),
+        "config": {name: reporter.run.config.get(name) for name in ("kl_estimator", "kl_in", "kl_coef")},
     }
 
 

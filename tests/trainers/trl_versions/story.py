@@ -10,7 +10,7 @@ import math
 import os
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -167,20 +167,8 @@ class Story:
             5: [command("s", CommandKind.STOP)],
         }
         trainer = self.make("steered", max_steps=50)
-        reporters: list[rlvitals.Reporter] = []
-        trainer.add_callback(tiny.AtStepEnd(lambda step: reporters[0].control.offer(at.get(step, []))))
-        reporters.append(rlvitals.attach(trainer, limits=ControlLimits(cooldown_steps=0)))
-        callback = next(c for c in trainer.callback_handler.callbacks if isinstance(c, VitalsCallback))
-        beats: list[int] = []
-
-        def beat(seconds: float) -> None:
-            beats.append(trainer.state.global_step)
-            if len(beats) == 3:
-                reporters[0].control.offer([command("r", CommandKind.RESUME)])
-
-        callback._wait = beat
-        trainer.train()
-        found, steps = tiny.records(reporters[0]), tiny.steps(reporters[0])
+        reporter, beats = train_under(trainer, at)
+        found, steps = tiny.records(reporter), tiny.steps(reporter)
         return {
             "beta": trainer.beta,
             "steps": trainer.state.global_step,
@@ -191,7 +179,7 @@ class Story:
                 [o.command_id, o.state.value, o.before, o.after] for o in found if isinstance(o, Outcome)
             ],
             "checkpoints": sorted(path.name for path in (self.folder / "steered").glob("checkpoint-*")),
-            "can": dict(reporters[0].run.capabilities),
+            "can": dict(reporter.run.capabilities),
         }
 
     def resumed(self) -> dict[str, Any]:
@@ -204,6 +192,25 @@ class Story:
             "beta": trainer.beta,
             "steps": [step.step for step in tiny.steps(reporter)],
         }
+
+
+def train_under(trainer: Any, at: Mapping[int, list[Command]]) -> tuple[rlvitals.Reporter, list[int]]:
+    """Attaches and trains with commands by step: the reporter, and the step of each beat of a pause, which ends at
+    its third."""
+    reporters: list[rlvitals.Reporter] = []
+    trainer.add_callback(tiny.AtStepEnd(lambda step: reporters[0].control.offer(at.get(step, []))))
+    reporters.append(rlvitals.attach(trainer, limits=ControlLimits(cooldown_steps=0)))
+    callback = next(c for c in trainer.callback_handler.callbacks if isinstance(c, VitalsCallback))
+    beats: list[int] = []
+
+    def beat(seconds: float) -> None:
+        beats.append(trainer.state.global_step)
+        if len(beats) == 3:
+            reporters[0].control.offer([command("r", CommandKind.RESUME)])
+
+    callback._wait = beat
+    trainer.train()
+    return reporters[0], beats
 
 
 def command(name: str, kind: CommandKind, argument: float | None = None) -> Command:
