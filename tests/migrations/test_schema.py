@@ -38,8 +38,11 @@ def test_the_migrations_go_all_the_way_down_and_up_again(store: Store) -> None:
 
 
 def _definitions(connection: Connection) -> dict[str, list[str]]:
-    """The words of each table's definition, whatever the order of its constraints."""
+    """The words of each table's definition, in any order, without the quotes that altering a table puts on."""
     rows = connection.execute(
         text("SELECT name, sql FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'alembic%'")
     )
-    return {name: sorted(" ".join(part.split()) for part in re.split("[,()]", sql)) for name, sql in rows}
+    return {
+        name: sorted(" ".join(part.replace('"', "").split()) for part in re.split("[,()]", sql))
+        for name, sql in rows
+    }

@@ -5,12 +5,14 @@ The audit is append-only: there is a function that adds a line and one that read
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, insert, or_, select, update
+from sqlalchemy import Connection, Row, and_, func, insert, or_, select, update
 
 from rlvitals.contract import codec
 from rlvitals.contract.command import CommandKind, CommandState
@@ -28,6 +30,8 @@ WHO_LIMIT = 128
 WHAT_LIMIT = 64
 DETAIL_LIMIT = 1000
 
+_CHAINED = ("at", "run", "command", "who", "what", "detail")
+_AUDIT_LOCK = 0x524C56
 _COLUMNS = frozenset({"id", "run", "state", "kind", "created_at", "expires_at", "alert_id"})
 _BODY = tuple(f.name for f in fields(CommandView) if f.name not in _COLUMNS)
 
@@ -146,16 +150,32 @@ def page(
 def append_audit(
     conn: Connection, *, at: datetime, run: str, command: str, who: str, what: str, detail: str = ""
 ) -> None:
-    conn.execute(
-        insert(audit).values(
-            at=to_micros(at),
-            run=run,
-            command=command,
-            who=storable(who, WHO_LIMIT),
-            what=storable(what, WHAT_LIMIT),
-            detail=storable(detail, DETAIL_LIMIT),
-        )
-    )
+    """Each line is chained to the one before: the head is locked first, so that two writers take turns."""
+    head = _lock_head(conn)
+    line = {
+        "at": to_micros(at),
+        "run": run,
+        "command": command,
+        "who": storable(who, WHO_LIMIT),
+        "what": storable(what, WHAT_LIMIT),
+        "detail": storable(detail, DETAIL_LIMIT),
+    }
+    digest = chained(head, line)
+    conn.execute(insert(audit).values(**line, digest=digest))
+
+
+def chained(head: str, line: Mapping[str, Any]) -> str:
+    """The digest of an audit line after the line whose digest is ``head`` ("" for the first): SHA-256, hex."""
+    said = json.dumps([line[name] for name in _CHAINED], ensure_ascii=True, separators=(",", ":"))
+    return hashlib.sha256(f"{head}\n{said}".encode()).hexdigest()
+
+
+def _lock_head(conn: Connection) -> str:
+    """The digest of the last line. The caller's transaction holds the turn to its end."""
+    if conn.dialect.name == "postgresql":
+        conn.execute(select(func.pg_advisory_xact_lock(_AUDIT_LOCK)))
+    last = select(audit.c.digest).order_by(audit.c.number.desc()).limit(1)
+    return conn.scalar(last) or ""
 
 
 def is_audited(conn: Connection, *, run: str, command: str) -> bool:

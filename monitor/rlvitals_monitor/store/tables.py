@@ -77,6 +77,8 @@ runs = Table(
     Column("config", JSON, nullable=False),
     Column("tags", JSON, nullable=False),
     Column("capabilities", JSON, nullable=False),
+    # The user's own settings that may be changed while it trains: name → bounds, as the client told them.
+    Column("knobs", JSON, nullable=False, default=dict, server_default="{}"),
     Column("created_at", BigInteger, nullable=False),
     Column("seen_at", BigInteger, nullable=False),
     Column("progress_at", BigInteger),
@@ -272,9 +274,13 @@ transitions = Table(
 deliveries = Table(
     "deliveries",
     METADATA,
+    # What one channel is to hear of one transition: the news, a reminder, or an escalation; ``message`` is the one
+    # that it was put into, once its time had come.
     Column("id", String(32), primary_key=True),
     Column("transition", String(32), ForeignKey("transitions.id"), nullable=False),
     Column("channel", String(128), nullable=False),
+    Column("purpose", String(16), nullable=False, default="news"),
+    Column("round", Integer, nullable=False, default=0),
     Column("state", String(16), nullable=False),
     Column("attempts", Integer, nullable=False),
     Column("next_at", BigInteger, nullable=False),
@@ -282,8 +288,82 @@ deliveries = Table(
     Column("claimed_until", BigInteger),
     Column("answer", Text, nullable=False),
     Column("delivered_at", BigInteger),
-    UniqueConstraint("transition", "channel"),
+    Column("message", String(32), ForeignKey("messages.id"), index=True),
+    UniqueConstraint("transition", "channel", "purpose", "round"),
     Index(None, "state", "next_at"),
+)
+
+messages = Table(
+    "messages",
+    METADATA,
+    # What is sent at once. Its deliveries never change after it was made, so that it goes again as it went before.
+    Column("id", String(32), primary_key=True),
+    Column("channel", String(128), nullable=False),
+    # None where it is about several runs.
+    Column("run", String(128)),
+    Column("state", String(16), nullable=False),
+    Column("attempts", Integer, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    Column("next_at", BigInteger, nullable=False),
+    Column("claimed_by", String(64)),
+    Column("claimed_until", BigInteger),
+    Column("answer", Text, nullable=False),
+    Column("delivered_at", BigInteger),
+    Index(None, "channel", "state", "next_at"),
+    Index(None, "channel", "run", "created_at"),
+)
+
+sends = Table(
+    "sends",
+    METADATA,
+    # Each attempt to send a message, with the provider's own words.
+    Column("message", String(32), ForeignKey("messages.id"), primary_key=True),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("at", BigInteger, nullable=False),
+    Column("verdict", String(16), nullable=False),
+    Column("answer", Text, nullable=False),
+)
+
+silences = Table(
+    "silences",
+    METADATA,
+    Column("id", String(32), primary_key=True),
+    # A silence that somebody asked for, or a maintenance window.
+    Column("purpose", String(16), nullable=False),
+    Column("matchers", JSON, nullable=False),
+    Column("starts_at", BigInteger, nullable=False),
+    Column("ends_at", BigInteger, nullable=False, index=True),
+    Column("created_at", BigInteger, nullable=False),
+    Column("who", String(128), nullable=False),
+    Column("why", Text, nullable=False),
+    # Who ended it before its time.
+    Column("ended_by", String(128)),
+)
+
+links = Table(
+    "links",
+    METADATA,
+    # A signed link that acts once. The digest is of its secret part, which is nowhere stored.
+    Column("digest", String(64), primary_key=True),
+    Column("act", String(32), nullable=False),
+    Column("subject", String(128), nullable=False),
+    # What it acts on as it was when the link was made: it acts on nothing else.
+    Column("content", String(64), nullable=False),
+    Column("channel", String(128), nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    Column("expires_at", BigInteger, nullable=False),
+    Column("used_at", BigInteger),
+    Column("used_by", String(128)),
+)
+
+channels = Table(
+    "channels",
+    METADATA,
+    # Channels that were made in the browser or by REST; those of the file are not here.
+    Column("name", String(48), primary_key=True),
+    Column("body", JSON, nullable=False),
+    Column("changed_at", BigInteger, nullable=False),
+    Column("changed_by", String(128), nullable=False),
 )
 
 commands = Table(
@@ -310,4 +390,50 @@ audit = Table(
     Column("who", String(128), nullable=False),
     Column("what", String(64), nullable=False),
     Column("detail", Text, nullable=False),
+    # SHA-256 over the line and the digest of the line before it.
+    Column("digest", String(64), nullable=False, server_default=""),
+)
+
+voices = Table(
+    "voices",
+    METADATA,
+    # Who approved a command; one that came by a link without a login has no name and never counts as the second.
+    Column("command", String(32), ForeignKey("commands.id"), primary_key=True),
+    Column("who", String(128), primary_key=True),
+    Column("named", Boolean, nullable=False),
+    Column("at", BigInteger, nullable=False),
+)
+
+policies = Table(
+    "policies",
+    METADATA,
+    # Who may steer, as chosen while the service runs. ``scope`` is "rule", "run" or "project".
+    Column("scope", String(16), primary_key=True),
+    Column("name", String(128), primary_key=True),
+    Column("policy", String(16), nullable=False),
+    Column("changed_at", BigInteger, nullable=False),
+    Column("changed_by", String(128), nullable=False),
+)
+
+steering = Table(
+    "steering",
+    METADATA,
+    # Which KL policy steers a run or a project's runs, and with what settings of its own.
+    Column("scope", String(16), primary_key=True),
+    Column("name", String(128), primary_key=True),
+    Column("kl_policy", String(32), nullable=False),
+    Column("settings", JSON, nullable=False),
+    Column("changed_at", BigInteger, nullable=False),
+    Column("changed_by", String(128), nullable=False),
+)
+
+steering_memory = Table(
+    "steering_memory",
+    METADATA,
+    # What the KL policy of an attempt remembers after all steps up to ``step``.
+    Column("attempt", BigInteger, ForeignKey("attempts.number"), primary_key=True, autoincrement=False),
+    Column("kl_policy", String(32), nullable=False),
+    Column("step", BigInteger, nullable=False),
+    Column("memory", JSON, nullable=False),
+    Column("decision", JSON, nullable=False),
 )
