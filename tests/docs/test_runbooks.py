@@ -15,7 +15,7 @@ from docs.runbook_pages import LEARNED, NO_REPORT, RUNBOOKS, own_rule, pages, pu
 from docs.runbook_pictures import CURVE, FIRES, LIMIT, TEXT, describe, draw
 from docs.runbook_scenarios import Firing, Origin, Shown, Threshold, shown
 from rlvitals.contract.alert import Severity
-from rlvitals_monitor.notify.matcher import Matcher
+from rlvitals_monitor.matcher import Matcher
 from rlvitals_monitor.rules.document import RuleFileError
 from rlvitals_monitor.rules.loader import load_over, load_rules
 

@@ -31,7 +31,7 @@ from rlvitals_monitor.notify.dispatch import (
 )
 from rlvitals_monitor.notify.hours import QuietHours
 from rlvitals_monitor.notify.language import Language
-from rlvitals_monitor.notify.matcher import Matcher
+from rlvitals_monitor.matcher import Matcher
 from rlvitals_monitor.notify.parcel import RETRY_AFTER_CAP_S, Answer, Verdict
 from rlvitals_monitor.notify.post import build_client
 from rlvitals_monitor.store import outbox

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rlvitals.contract.report import RunInfo
-from rlvitals_monitor.notify.matcher import Matcher
+from rlvitals_monitor.matcher import Matcher
 from tests.monitor.planted import a_transition
 
 RUN = RunInfo(

@@ -1,4 +1,4 @@
-"""Which alerts a channel hears of: by project, run, rule, severity or the run's tags, as shell patterns."""
+"""Which alerts a channel hears of and a silence covers: by project, run, rule, severity or the run's tags."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import re
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from rlvitals.contract.alert import Transition
+from rlvitals.contract.alert import Alert, Transition
 from rlvitals.contract.report import RunInfo
 
 FIELDS = ("project", "run", "rule", "metric", "severity", "framework", "model", "tag")
 _FORM = re.compile(rf"\s*({'|'.join(FIELDS)})\s*(!?=)\s*(.+?)\s*")
+_WILD = re.compile(r"[*?[]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,14 +32,26 @@ class Matcher:
             )
         return cls(field=found[1], pattern=found[3], negated=found[2] == "!=")
 
-    def holds(self, transition: Transition, run: RunInfo) -> bool:
+    @classmethod
+    def exactly(cls, field: str, value: str) -> Matcher:
+        """Of this very value, whatever characters are in it."""
+        return cls(field=field, pattern=_WILD.sub(lambda found: f"[{found[0]}]", value))
+
+    def __str__(self) -> str:
+        """What `read` makes the same matcher of."""
+        return f"{self.field}{'!=' if self.negated else '='}{self.pattern}"
+
+    def matches(self, alert: Alert, run: RunInfo) -> bool:
         """A run matches by name or by id, a tag by any of its tags."""
-        alike = any(fnmatchcase(value, self.pattern) for value in _values(self.field, transition, run))
+        alike = any(fnmatchcase(value, self.pattern) for value in _values(self.field, alert, run))
         return alike is not self.negated
 
+    def holds(self, transition: Transition, run: RunInfo) -> bool:
+        """Of the alert as it was at this change."""
+        return self.matches(transition.alert, run)
 
-def _values(field: str, transition: Transition, run: RunInfo) -> tuple[str, ...]:
-    alert = transition.alert
+
+def _values(field: str, alert: Alert, run: RunInfo) -> tuple[str, ...]:
     if field == "run":
         return (run.id, run.name)
     if field == "tag":
