@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import datetime, timezone
 
 from rlvitals.contract.alert import AlertState
-from rlvitals_monitor.notify.message import TEXT_LIMIT, Notification, compose, number, plain
+from rlvitals_monitor.notify.message import TEXT_LIMIT, compose, number, plain
+from rlvitals_monitor.notify.notification import Notification
 
 NOT_ENDED = datetime(1, 1, 1, tzinfo=timezone.utc)
 """What Go's empty time reads as: Alertmanager sends it while an alert fires."""
@@ -13,7 +14,7 @@ NOT_ENDED = datetime(1, 1, 1, tzinfo=timezone.utc)
 
 def event(notification: Notification, receiver: str) -> dict[str, object]:
     """One alert, in a group of its own; every label and annotation is a text, as Alertmanager's are."""
-    transition, alert = notification.transition, notification.transition.alert
+    transition, alert = notification.lead.transition, notification.lead.transition.alert
     is_over = transition.after is AlertState.RESOLVED
     labels, annotations = _labels(notification), _annotations(notification)
     one = {
@@ -41,7 +42,7 @@ def event(notification: Notification, receiver: str) -> dict[str, object]:
 
 
 def _labels(notification: Notification) -> dict[str, str]:
-    alert, run = notification.transition.alert, notification.run
+    alert, run = notification.lead.transition.alert, notification.lead.run
     told = {
         "alertname": alert.rule,
         "severity": alert.severity.value,
@@ -56,15 +57,15 @@ def _labels(notification: Notification) -> dict[str, str]:
 
 
 def _annotations(notification: Notification) -> dict[str, str]:
-    message, alert = compose(notification), notification.transition.alert
+    message, alert = compose(notification), notification.lead.transition.alert
     told = {
         "title": message.title,
         "summary": message.summary,
         "description": message.advice,
         "value": number(alert.value),
         "threshold": "" if alert.threshold is None else number(alert.threshold),
-        "run_name": plain(notification.run.name, TEXT_LIMIT),
+        "run_name": plain(notification.lead.run.name, TEXT_LIMIT),
         "since_step": str(alert.since_step),
-        "step": str(notification.transition.step),
+        "step": str(notification.lead.transition.step),
     }
     return {name: text for name, text in told.items() if text}

@@ -19,7 +19,8 @@ from rlvitals.contract.alert import AlertState, Severity, Transition
 from rlvitals_monitor.notify.channel import Channel
 from rlvitals_monitor.notify.coded import read_object
 from rlvitals_monitor.notify.markup import apart, clip_units
-from rlvitals_monitor.notify.message import Message, Notification, compose
+from rlvitals_monitor.notify.message import Message, compose
+from rlvitals_monitor.notify.notification import Notification
 from rlvitals_monitor.notify.parcel import (
     RETRY_AFTER_CAP_S,
     Answer,
@@ -53,7 +54,7 @@ def check(channel: Channel) -> str:
 
 def build(channel: Channel, notification: Notification, now: datetime) -> Parcel:
     """Asks Discord to answer only when the message is stored: without that it says 204 to what it drops."""
-    message, transition = compose(notification), notification.transition
+    message, transition = compose(notification), notification.lead.transition
     body = {
         "content": f"RL Vitals: {_state(transition)}",
         "embeds": [_embed(message, transition)],

@@ -21,7 +21,8 @@ from rlvitals.contract.alert import Alert, AlertState, Severity, Transition
 from rlvitals.contract.report import RunInfo
 from rlvitals.contract.view import ChannelTest, ChannelView
 from rlvitals_monitor.notify.channel import Channel, Channels
-from rlvitals_monitor.notify.message import Notification, link_to
+from rlvitals_monitor.notify.message import link_to
+from rlvitals_monitor.notify.notification import Notification, tell_one
 from rlvitals_monitor.notify.parcel import Answer, Verdict
 from rlvitals_monitor.notify.post import build_client, send
 from rlvitals_monitor.store import outbox
@@ -153,9 +154,7 @@ def record(conn: Connection, channel: Channel, taken: Claim, answer: Answer, now
 
 def _notification(taken: Claim, channel: Channel, public_url: str) -> Notification:
     link = link_to(public_url, taken.transition.alert, taken.transition.step)
-    return Notification(
-        id=taken.id, transition=taken.transition, run=taken.run, link=link, language=channel.language
-    )
+    return tell_one(taken.transition, taken.run, id=taken.id, link=link, language=channel.language)
 
 
 def _view(channel: Channel, standing: Standing) -> ChannelView:
@@ -199,4 +198,4 @@ def _test_notification(now: datetime, public_url: str) -> Notification:
         reason="test",
     )
     run = RunInfo(id="test", name="test")
-    return Notification(id=f"test-{secrets.token_hex(8)}", transition=transition, run=run, link=public_url)
+    return tell_one(transition, run, id=f"test-{secrets.token_hex(8)}", link=public_url)

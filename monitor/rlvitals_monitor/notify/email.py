@@ -29,7 +29,8 @@ from urllib.parse import urlsplit
 
 from rlvitals_monitor.notify.address import Resolve, allowed_addresses
 from rlvitals_monitor.notify.channel import Channel
-from rlvitals_monitor.notify.message import Message, Notification, as_text, compose
+from rlvitals_monitor.notify.message import Message, as_text, compose
+from rlvitals_monitor.notify.notification import Notification
 from rlvitals_monitor.notify.parcel import Answer, Verdict, visible
 
 GAP_S = 1.0
@@ -88,7 +89,7 @@ def write(channel: Channel, notification: Notification, now: datetime) -> EmailM
     mail["Subject"] = message.title
     mail["Date"] = format_datetime(now)
     mail["Message-ID"] = f"<{notification.id}@{domain}>"
-    mail["References"] = f"<alert-{notification.transition.alert.id}@{domain}>"
+    mail["References"] = f"<alert-{notification.lead.transition.alert.id}@{domain}>"
     mail["Auto-Submitted"] = "auto-generated"
     # Python would send short lines in 8 bits, which a server need not take.
     mail.set_content(as_text(message), cte="quoted-printable")

@@ -19,7 +19,8 @@ from rlvitals.contract.alert import AlertState, Severity, Transition
 from rlvitals_monitor.notify.channel import Channel
 from rlvitals_monitor.notify.coded import Codes, judge_code
 from rlvitals_monitor.notify.markup import apart
-from rlvitals_monitor.notify.message import Message, Notification, clip, compose
+from rlvitals_monitor.notify.message import Message, clip, compose
+from rlvitals_monitor.notify.notification import Notification
 from rlvitals_monitor.notify.parcel import Answer, Parcel, Reply
 
 GAP_S = 0.6
@@ -69,7 +70,7 @@ def _card(notification: Notification) -> Mapping[str, object]:
     message = compose(notification)
     return {
         "config": {"wide_screen_mode": True},
-        "header": {"title": _plain(message.title, TITLE_BYTES), "template": _colour(notification.transition)},
+        "header": {"title": _plain(message.title, TITLE_BYTES), "template": _colour(notification.lead.transition)},
         "elements": _elements(message),
     }
 

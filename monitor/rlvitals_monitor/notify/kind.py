@@ -8,7 +8,7 @@ from datetime import datetime
 
 from rlvitals_monitor.notify.address import Resolve
 from rlvitals_monitor.notify.channel import Channel
-from rlvitals_monitor.notify.message import Notification
+from rlvitals_monitor.notify.notification import Notification
 from rlvitals_monitor.notify.parcel import Answer, Parcel, Reply
 
 Build = Callable[[Channel, Notification, datetime], Parcel]

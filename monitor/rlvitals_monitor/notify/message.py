@@ -14,7 +14,8 @@ from urllib.parse import quote, urlencode
 
 from rlvitals.contract.alert import Alert, AlertState, Transition
 from rlvitals.contract.report import RunInfo
-from rlvitals_monitor.notify.language import Language, Phrase, phrase_of
+from rlvitals_monitor.notify.language import Phrase, phrase_of
+from rlvitals_monitor.notify.notification import Notification
 
 ELLIPSIS = "…"
 TITLE_LIMIT = 140
@@ -24,17 +25,6 @@ STEPS_AROUND = 100
 _BREAK = "\u200b"
 # What turns around or hides the text after it.
 _BIDI = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Notification:
-    """One transition on its way to one channel. ``id`` stays the same over all attempts to send it."""
-
-    id: str
-    transition: Transition
-    run: RunInfo
-    link: str = ""
-    language: Language = Language.ENGLISH
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,13 +44,13 @@ class Message:
 
 
 def compose(notification: Notification) -> Message:
-    transition, alert = notification.transition, notification.transition.alert
+    transition, alert = notification.lead.transition, notification.lead.transition.alert
     say = phrase_of(notification.language)
     title = say(
         "{state}: {rule} on {run}",
         state=say(_headline(transition)),
         rule=alert.rule,
-        run=run_name(notification.run),
+        run=run_name(notification.lead.run),
     )
     return Message(
         title=plain(title, TITLE_LIMIT),
@@ -155,10 +145,10 @@ def _headline(transition: Transition) -> str:
 
 
 def _facts(notification: Notification, say: Phrase) -> list[tuple[str, str]]:
-    transition, alert = notification.transition, notification.transition.alert
+    transition, alert = notification.lead.transition, notification.lead.transition.alert
     facts = [
-        (say("Run"), run_name(notification.run)),
-        (say("Project"), notification.run.project),
+        (say("Run"), run_name(notification.lead.run)),
+        (say("Project"), notification.lead.run.project),
         (say("Since step"), f"{alert.since_step}"),
     ]
     if transition.after is AlertState.RESOLVED:

@@ -15,7 +15,7 @@ import httpx2
 from rlvitals_monitor.notify.address import AddressRefused, Resolve, allowed_addresses, resolve
 from rlvitals_monitor.notify.channel import Channel
 from rlvitals_monitor.notify.kind import Judge
-from rlvitals_monitor.notify.message import Notification
+from rlvitals_monitor.notify.notification import Notification
 from rlvitals_monitor.notify.parcel import Answer, Parcel, Reply, Verdict
 from rlvitals_monitor.notify.registry import KINDS
 

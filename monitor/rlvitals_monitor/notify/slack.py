@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from rlvitals_monitor.notify.channel import Channel
-from rlvitals_monitor.notify.message import Message, Notification, as_text, clip, compose
+from rlvitals_monitor.notify.message import Message, as_text, clip, compose
+from rlvitals_monitor.notify.notification import Notification
 from rlvitals_monitor.notify.parcel import Answer, Parcel, Reply, Verdict, judge_status, words
 
 HEADER_CHARACTERS = 150

@@ -13,7 +13,8 @@ from datetime import datetime
 from urllib.parse import parse_qs, urlsplit
 
 from rlvitals_monitor.notify.channel import Channel
-from rlvitals_monitor.notify.message import Message, Notification, compose
+from rlvitals_monitor.notify.message import Message, compose
+from rlvitals_monitor.notify.notification import Notification
 from rlvitals_monitor.notify.parcel import Answer, Parcel, Reply, Verdict, judge_status, words
 
 GAP_S = 1.0

@@ -13,7 +13,8 @@ from urllib.parse import urlsplit
 from rlvitals_monitor.notify.channel import Channel
 from rlvitals_monitor.notify.coded import read_object
 from rlvitals_monitor.notify.markup import clip_units
-from rlvitals_monitor.notify.message import Message, Notification, compose
+from rlvitals_monitor.notify.message import Message, compose
+from rlvitals_monitor.notify.notification import Notification
 from rlvitals_monitor.notify.parcel import (
     RETRY_AFTER_CAP_S,
     Answer,

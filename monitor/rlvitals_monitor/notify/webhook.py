@@ -12,7 +12,8 @@ from rlvitals.contract import codec
 from rlvitals.contract.alert import Alert
 from rlvitals_monitor.notify import alertmanager
 from rlvitals_monitor.notify.channel import Channel, secret_key
-from rlvitals_monitor.notify.message import TEXT_LIMIT, Notification, as_text, clip, compose
+from rlvitals_monitor.notify.message import TEXT_LIMIT, as_text, clip, compose
+from rlvitals_monitor.notify.notification import Notification
 from rlvitals_monitor.notify.parcel import Answer, Parcel, Reply, judge_status
 
 BODY_VERSION = 1
@@ -51,18 +52,18 @@ def sign(secret: str, event_id: str, timestamp_s: int, body: bytes) -> str:
 
 
 def _event(notification: Notification) -> dict[str, object]:
-    transition = notification.transition
+    transition = notification.lead.transition
     return {
         "type": f"alert.{transition.after.value}",
         "version": BODY_VERSION,
         "id": notification.id,
         "timestamp": transition.at,
         "run": {
-            "id": notification.run.id,
-            "name": _cut(notification.run.name),
-            "project": _cut(notification.run.project),
-            "framework": _cut(notification.run.framework),
-            "model": _cut(notification.run.model),
+            "id": notification.lead.run.id,
+            "name": _cut(notification.lead.run.name),
+            "project": _cut(notification.lead.run.project),
+            "framework": _cut(notification.lead.run.framework),
+            "model": _cut(notification.lead.run.model),
         },
         "alert": _bounded(transition.alert),
         "transition": {

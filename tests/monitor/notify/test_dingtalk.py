@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from rlvitals.contract.report import RunInfo
 from rlvitals_monitor.notify import dingtalk
 from rlvitals_monitor.notify.channel import Channel, ChannelKind
-from rlvitals_monitor.notify.message import Notification
+from rlvitals_monitor.notify.notification import tell_one
 from rlvitals_monitor.notify.parcel import Parcel
 from tests.monitor.planted import NOW, a_transition, an_alert, later
 
@@ -24,7 +24,7 @@ CHANNEL = Channel(name="team", kind=ChannelKind.DINGTALK, url=URL, secret="SECfa
 
 def built(name: str = "tiny", **alert: object) -> Parcel:
     run = RunInfo(id="r1", name=name, project=name)
-    note = Notification(id="m1", transition=a_transition(an_alert(**alert)), run=run, link="https://me/ui/run/r1")
+    note = tell_one(id="m1", transition=a_transition(an_alert(**alert)), run=run, link="https://me/ui/run/r1")
     return dingtalk.build(CHANNEL, note, NOW)
 
 
@@ -42,7 +42,7 @@ def test_the_signature_is_of_time_and_secret_under_the_secret(secret: str) -> No
 
 
 def test_each_attempt_is_signed_for_its_own_time_in_the_address_and_the_body_stays() -> None:
-    note = Notification(id="m1", transition=a_transition(), run=RunInfo(id="r1"))
+    note = tell_one(id="m1", transition=a_transition(), run=RunInfo(id="r1"))
     first, second = (dingtalk.build(CHANNEL, note, at) for at in (NOW, later(60)))
     assert int(second.query["timestamp"]) - int(first.query["timestamp"]) == 60_000
     assert first.query["sign"] != second.query["sign"]

@@ -15,7 +15,7 @@ from rlvitals.contract.alert import Severity
 from rlvitals.contract.report import RunInfo
 from rlvitals_monitor.notify import discord
 from rlvitals_monitor.notify.channel import Channel, ChannelKind
-from rlvitals_monitor.notify.message import Notification
+from rlvitals_monitor.notify.notification import Notification, tell_one
 from rlvitals_monitor.notify.parcel import RETRY_AFTER_CAP_S, Reply, Verdict
 from tests.monitor.notify.provider import Got
 from tests.monitor.notify.providers.discord import Discord
@@ -29,7 +29,7 @@ ESCAPED = re.compile(r"\\[^0-9A-Za-z\s]")
 
 def note(name: str = "tiny", project: str = "demo", **alert: object) -> Notification:
     run = RunInfo(id="r1", name=name, project=project)
-    return Notification(id="m1", transition=a_transition(an_alert(**alert)), run=run, link=LINK)
+    return tell_one(id="m1", transition=a_transition(an_alert(**alert)), run=run, link=LINK)
 
 
 def body_of(notification: Notification) -> dict[str, Any]:
@@ -86,7 +86,7 @@ def test_an_empty_project_is_a_dash_since_discord_takes_no_empty_field() -> None
 
 def test_the_colour_tells_severity_and_the_end() -> None:
     colours = [body_of(note(severity=severity))["embeds"][0]["color"] for severity in Severity]
-    over = body_of(replace(note(), transition=resolved(a_transition())))
+    over = body_of(tell_one(id="m1", transition=resolved(a_transition()), run=RunInfo(id="r1")))
     assert len({*colours, over["embeds"][0]["color"]}) == 4
     assert over["content"] == "RL Vitals: RESOLVED"
 

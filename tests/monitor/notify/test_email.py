@@ -12,14 +12,14 @@ from rlvitals_monitor.notify import email
 from rlvitals_monitor.notify.channel import Channel, ChannelError, ChannelKind
 from rlvitals_monitor.notify.channel_file import make_channel
 from rlvitals_monitor.notify.language import Language
-from rlvitals_monitor.notify.message import Notification
+from rlvitals_monitor.notify.notification import tell_one
 from rlvitals_monitor.notify.parcel import Answer, Verdict
 from rlvitals_monitor.notify.post import build_client, send
 from tests.monitor.notify.provider import Said
 from tests.monitor.notify.providers.email import MailServer, certificate, channel_to, seen, serving
 from tests.monitor.planted import NOW, a_transition, later, resolved
 
-NOTE = Notification(id="msg_1", transition=a_transition(), run=RunInfo(id="r1", name="tiny"), link="https://me/ui")
+NOTE = tell_one(id="msg_1", transition=a_transition(), run=RunInfo(id="r1", name="tiny"), link="https://me/ui")
 GOOD = {"from": "RL Vitals <vitals@mail.example>", "to": "team@mail.example,boss@mail.example"}
 
 
@@ -99,7 +99,9 @@ def test_the_servers_own_words_are_told_without_control_characters() -> None:
 def test_every_attempt_has_one_message_id_and_an_alert_and_its_end_one_conversation() -> None:
     channel = channel_to(587)
     first, again = email.write(channel, NOTE, NOW), email.write(channel, NOTE, later(60))
-    end = email.write(channel, replace(NOTE, id="msg_2", transition=resolved(a_transition())), NOW)
+    end = email.write(
+        channel, tell_one(id="msg_2", transition=resolved(a_transition()), run=RunInfo(id="r1")), NOW
+    )
     assert first["Message-ID"] == again["Message-ID"] == "<msg_1@mail.example>"
     assert first["References"] == end["References"] == "<alert-a1@mail.example>"
     assert end["Message-ID"] != first["Message-ID"]

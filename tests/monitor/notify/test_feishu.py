@@ -16,7 +16,7 @@ from rlvitals.contract.alert import Severity
 from rlvitals.contract.report import RunInfo
 from rlvitals_monitor.notify import feishu
 from rlvitals_monitor.notify.channel import Channel, ChannelKind
-from rlvitals_monitor.notify.message import Notification
+from rlvitals_monitor.notify.notification import Notification, tell_one
 from rlvitals_monitor.notify.parcel import Reply, Verdict
 from tests.monitor.notify.provider import Got
 from tests.monitor.notify.providers.feishu import Feishu
@@ -29,7 +29,7 @@ LINK = "https://me/ui/run/r1?attempt=t1&from=20&to=220"
 
 def note(name: str = "tiny", **alert: object) -> Notification:
     run = RunInfo(id="r1", name=name, project=name)
-    return Notification(id="m1", transition=a_transition(an_alert(**alert)), run=run, link=LINK)
+    return tell_one(id="m1", transition=a_transition(an_alert(**alert)), run=run, link=LINK)
 
 
 def hmac_of_nothing(key: bytes) -> str:
@@ -69,7 +69,7 @@ def test_the_longest_texts_stay_within_20_kilobytes(filler: str) -> None:
 
 def test_the_colour_tells_severity_and_the_end() -> None:
     notes = [note(severity=severity) for severity in Severity]
-    notes.append(replace(note(), transition=resolved(a_transition())))
+    notes.append(tell_one(id="m1", transition=resolved(a_transition()), run=RunInfo(id="r1")))
     bodies = [json.loads(feishu.build(CHANNEL, n, NOW).body) for n in notes]
     assert [b["card"]["header"]["template"] for b in bodies] == ["blue", "orange", "red", "green"]
 

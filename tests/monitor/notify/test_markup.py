@@ -12,7 +12,8 @@ from markdown_it.token import Token
 
 from rlvitals.contract.report import RunInfo
 from rlvitals_monitor.notify.markup import as_markdown, inert
-from rlvitals_monitor.notify.message import Message, Notification, compose
+from rlvitals_monitor.notify.message import Message, compose
+from rlvitals_monitor.notify.notification import tell_one
 from tests.monitor.planted import a_transition, an_alert
 
 LINK = "https://me/ui/run/r1?attempt=t1&from=20&to=220"
@@ -28,7 +29,7 @@ HARMLESS = {
 def message(text: str) -> Message:
     alert = an_alert(rule=text, metric=text, summary=text, advice=text)
     run = RunInfo(id="r1", name=text, project=text)
-    return compose(Notification(id="m1", transition=a_transition(alert), run=run, link=LINK))
+    return compose(tell_one(id="m1", transition=a_transition(alert), run=run, link=LINK))
 
 
 def tokens(markdown: str) -> Iterator[Token]:

@@ -14,17 +14,8 @@ from rlvitals.contract.command import CommandKind
 from rlvitals.contract.report import RunInfo
 from rlvitals_monitor.notify import language
 from rlvitals_monitor.notify.language import Language
-from rlvitals_monitor.notify.message import (
-    ELLIPSIS,
-    Notification,
-    as_text,
-    clip,
-    compose,
-    link_to,
-    number,
-    plain,
-    run_name,
-)
+from rlvitals_monitor.notify.message import ELLIPSIS, as_text, clip, compose, link_to, number, plain, run_name
+from rlvitals_monitor.notify.notification import Notification, tell_one
 from tests.monitor.planted import a_transition, an_alert, resolved
 
 RUN = RunInfo(id="r1", name="tiny run", project="demo")
@@ -32,9 +23,7 @@ RUN = RunInfo(id="r1", name="tiny run", project="demo")
 
 def note(**alert: object) -> Notification:
     transition = a_transition(an_alert(**alert))
-    return Notification(
-        id="m1", transition=transition, run=RUN, link=link_to("http://me:1/", transition.alert, 120)
-    )
+    return tell_one(id="m1", transition=transition, run=RUN, link=link_to("http://me:1/", transition.alert, 120))
 
 
 def test_a_message_says_what_where_since_when_how_far_and_what_to_do() -> None:
@@ -54,7 +43,7 @@ def test_a_message_says_what_where_since_when_how_far_and_what_to_do() -> None:
 
 
 def test_a_recovery_says_at_which_step_and_gives_no_advice() -> None:
-    message = compose(Notification(id="m2", transition=resolved(a_transition()), run=RUN))
+    message = compose(tell_one(id="m2", transition=resolved(a_transition()), run=RUN))
     assert message.title == "RESOLVED: kl_pull_dominates on tiny run (r1)"
     assert ("Resolved at step", "150") in message.facts
     assert message.advice == ""
@@ -150,14 +139,14 @@ def test_every_finite_number_is_shown_in_few_characters(value: float) -> None:
     ],
 )
 def test_chinese_tells_the_four_kinds_of_no_number_apart(value: float | None, said: str) -> None:
-    note = Notification(
+    note = tell_one(
         id="m1", transition=a_transition(an_alert(value=value)), run=RunInfo(id="r1"), language=Language.CHINESE
     )
     assert ("kl.pull_ratio 的数值", said) in compose(note).facts
 
 
 def test_braces_in_a_name_are_no_template() -> None:
-    note = Notification(id="m1", transition=a_transition(), run=RunInfo(id="r1", name="{state} {0.__class__} %s"))
+    note = tell_one(id="m1", transition=a_transition(), run=RunInfo(id="r1", name="{state} {0.__class__} %s"))
     assert "{state} {0.__class__} %s (r1)" in compose(note).title
 
 

@@ -10,14 +10,14 @@ import httpx2
 import pytest
 
 from rlvitals.contract.report import RunInfo
-from rlvitals_monitor.notify.message import Notification
+from rlvitals_monitor.notify.notification import tell_one
 from rlvitals_monitor.notify.parcel import RETRY_AFTER_CAP_S, Answer, Reply, Verdict, retry_after_s
 from rlvitals_monitor.notify.post import REPLY_BYTES, send
 from tests.monitor.notify.conftest import Opened, channel_to
 from tests.monitor.notify.provider import Certificate, Provider, Said
 from tests.monitor.planted import NOW, a_transition
 
-NOTE = Notification(id="msg_1", transition=a_transition(), run=RunInfo(id="r1"))
+NOTE = tell_one(id="msg_1", transition=a_transition(), run=RunInfo(id="r1"))
 
 
 def post(provider: Provider, client: httpx2.Client, **given: object) -> Answer:

@@ -10,7 +10,7 @@ import pytest
 
 from rlvitals.contract.report import RunInfo
 from rlvitals_monitor.notify.channel import ChannelKind
-from rlvitals_monitor.notify.message import Notification
+from rlvitals_monitor.notify.notification import Notification, tell_one
 from rlvitals_monitor.notify.parcel import Answer
 from rlvitals_monitor.notify.post import build_client, send
 from rlvitals_monitor.notify.registry import KINDS
@@ -32,7 +32,7 @@ def client() -> Iterator[httpx2.Client]:
 
 def note(name: str = "tiny", **alert: object) -> Notification:
     run = RunInfo(id="r1", name=name, project=name)
-    return Notification(id="msg_1", transition=a_transition(an_alert(**alert)), run=run, link=LINK)
+    return tell_one(id="msg_1", transition=a_transition(an_alert(**alert)), run=run, link=LINK)
 
 
 def every_case() -> Iterator[object]:
@@ -109,7 +109,7 @@ def test_nan_both_infinities_and_a_missing_value_are_told_apart(
 
 @ALL
 def test_the_end_of_an_alert_is_told_too(simulator: Simulator, client: httpx2.Client) -> None:
-    over = Notification(id="msg_2", transition=resolved(a_transition()), run=RunInfo(id="r1"), link=LINK)
+    over = tell_one(id="msg_2", transition=resolved(a_transition()), run=RunInfo(id="r1"), link=LINK)
     assert "RESOLVED" in delivered(simulator, over, client)
 
 

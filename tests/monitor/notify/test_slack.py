@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rlvitals.contract.report import RunInfo
 from rlvitals_monitor.notify import slack
 from rlvitals_monitor.notify.channel import Channel, ChannelKind
-from rlvitals_monitor.notify.message import Notification
+from rlvitals_monitor.notify.notification import tell_one
 from rlvitals_monitor.notify.parcel import Reply, Verdict
 from tests.monitor.planted import NOW, a_transition, an_alert
 
@@ -24,7 +24,7 @@ LINK = "https://me/ui/run/r1?attempt=t1&from=20&to=220"
 def body_of(name: str = "tiny", **alert: object) -> dict[str, Any]:
     run = RunInfo(id="r1", name=name, project=name)
     transition = a_transition(an_alert(**alert))
-    note = Notification(id="m1", transition=transition, run=run, link=LINK)
+    note = tell_one(id="m1", transition=transition, run=run, link=LINK)
     return dict(json.loads(slack.build(CHANNEL, note, NOW).body))
 
 
@@ -118,6 +118,6 @@ def test_slacks_answer_is_read_from_its_body_too(status: int, said: bytes, verdi
 
 
 def test_a_message_without_an_own_address_has_no_link_block() -> None:
-    note = Notification(id="m1", transition=a_transition(), run=RunInfo(id="r1"))
+    note = tell_one(id="m1", transition=a_transition(), run=RunInfo(id="r1"))
     body = json.loads(slack.build(CHANNEL, note, NOW).body)
     assert all(kind != "mrkdwn" for kind, _ in texts(body))

@@ -10,7 +10,7 @@ from rlvitals.contract.report import RunInfo
 from rlvitals_monitor.notify import teams
 from rlvitals_monitor.notify.channel import ChannelError, ChannelKind
 from rlvitals_monitor.notify.channel_file import make_channel
-from rlvitals_monitor.notify.message import Notification
+from rlvitals_monitor.notify.notification import tell_one
 from rlvitals_monitor.notify.parcel import Reply, Verdict
 from tests.monitor.planted import NOW, a_transition, an_alert
 
@@ -39,16 +39,14 @@ def test_an_address_that_cannot_work_is_refused_and_not_shown(url: str, secret: 
 def test_the_longest_texts_fit_into_28_kilobytes(filler: str) -> None:
     long = filler * 5000
     alert = an_alert(rule=long, metric=long, summary=long, advice=long)
-    note = Notification(
-        id="m1", transition=a_transition(alert), run=RunInfo(id="r" * 128, name=long, project=long)
-    )
+    note = tell_one(id="m1", transition=a_transition(alert), run=RunInfo(id="r" * 128, name=long, project=long))
     body = teams.build(CHANNEL, note, NOW).body
     assert len(body) <= 28 * 1024
     assert json.loads(body)["type"] == "message"
 
 
 def test_without_an_own_address_there_is_no_button() -> None:
-    note = Notification(id="m1", transition=a_transition(), run=RunInfo(id="r1"))
+    note = tell_one(id="m1", transition=a_transition(), run=RunInfo(id="r1"))
     card = json.loads(teams.build(CHANNEL, note, NOW).body)["attachments"][0]["content"]
     assert "actions" not in card
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from rlvitals.contract.report import RunInfo
 from rlvitals_monitor.notify import telegram
 from rlvitals_monitor.notify.channel import Channel, ChannelKind
-from rlvitals_monitor.notify.message import Notification
+from rlvitals_monitor.notify.notification import Notification, tell_one
 from rlvitals_monitor.notify.parcel import RETRY_AFTER_CAP_S, Reply, Verdict
 from rlvitals_monitor.notify.post import send
 from tests.monitor.notify.conftest import Opened
@@ -30,7 +30,7 @@ CHANNEL = Channel(name="bot", kind=ChannelKind.TELEGRAM, url=URL, options=Telegr
 def note(name: str = "tiny", **alert: object) -> Notification:
     run = RunInfo(id="r1", name=name, project=name)
     link = "https://me/ui/run/r1?attempt=t1&from=20&to=220"
-    return Notification(id="m1", transition=a_transition(an_alert(**alert)), run=run, link=link)
+    return tell_one(id="m1", transition=a_transition(an_alert(**alert)), run=run, link=link)
 
 
 def built(notification: Notification, channel: Channel = CHANNEL) -> bytes:

@@ -13,7 +13,7 @@ import pytest
 from rlvitals.contract.report import RunInfo
 from rlvitals_monitor.notify import webhook
 from rlvitals_monitor.notify.channel import Channel, ChannelKind
-from rlvitals_monitor.notify.message import Notification
+from rlvitals_monitor.notify.notification import Notification, tell_one
 from tests.monitor.notify.conftest import SECRET
 from tests.monitor.planted import NOW, a_transition, an_alert, later
 
@@ -21,7 +21,7 @@ CHANNEL = Channel(name="pager", kind=ChannelKind.WEBHOOK, url="https://pager.exa
 
 
 def note(**alert: object) -> Notification:
-    return Notification(id="msg_1", transition=a_transition(an_alert(**alert)), run=RunInfo(id="r1", name="<b>"))
+    return tell_one(id="msg_1", transition=a_transition(an_alert(**alert)), run=RunInfo(id="r1", name="<b>"))
 
 
 def verified(headers: Mapping[str, str], body: bytes, key: bytes) -> bool:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rlvitals.contract.report import RunInfo
 from rlvitals_monitor.notify import wecom
 from rlvitals_monitor.notify.channel import Channel, ChannelKind
-from rlvitals_monitor.notify.message import Notification
+from rlvitals_monitor.notify.notification import tell_one
 from tests.monitor.planted import NOW, a_transition, an_alert
 
 URL = "https://qyapi.weixin.qq.com/cgi-bin/webhook/send?key=693a91f6"
@@ -22,7 +22,7 @@ LINK = "https://me/ui/run/r1?attempt=t1&from=20&to=220"
 
 def content(name: str = "tiny", link: str = LINK, **alert: object) -> str:
     run = RunInfo(id="r1", name=name, project=name)
-    note = Notification(id="m1", transition=a_transition(an_alert(**alert)), run=run, link=link)
+    note = tell_one(id="m1", transition=a_transition(an_alert(**alert)), run=run, link=link)
     return str(json.loads(wecom.build(CHANNEL, note, NOW).body)["markdown"]["content"])
 
 
