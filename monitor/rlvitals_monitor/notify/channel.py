@@ -11,9 +11,9 @@ from enum import Enum
 from urllib.parse import quote, urlsplit
 
 from rlvitals.contract.alert import Severity
+from rlvitals_monitor.matcher import Matcher
 from rlvitals_monitor.notify.hours import QuietHours
 from rlvitals_monitor.notify.language import Language
-from rlvitals_monitor.matcher import Matcher
 
 NAME = re.compile(r"[A-Za-z0-9._-]{1,48}")
 TIMEOUT_S = 10.0

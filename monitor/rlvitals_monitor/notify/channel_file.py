@@ -27,10 +27,10 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from rlvitals.contract.alert import Severity
+from rlvitals_monitor.matcher import Matcher
 from rlvitals_monitor.notify.channel import Channel, ChannelError, ChannelKind, Channels
 from rlvitals_monitor.notify.hours import QuietHours
 from rlvitals_monitor.notify.language import Language
-from rlvitals_monitor.matcher import Matcher
 from rlvitals_monitor.notify.registry import KINDS
 from rlvitals_monitor.rules.document import Item, RuleFileError, read_document
 

@@ -16,6 +16,7 @@ from sqlalchemy import select, update
 
 from rlvitals.contract.alert import AlertState, Severity
 from rlvitals.contract.view import DeliveryView
+from rlvitals_monitor.matcher import Matcher
 from rlvitals_monitor.notify import dispatch
 from rlvitals_monitor.notify.channel import Channel, ChannelKind, Channels
 from rlvitals_monitor.notify.dispatch import (
@@ -31,7 +32,6 @@ from rlvitals_monitor.notify.dispatch import (
 )
 from rlvitals_monitor.notify.hours import QuietHours
 from rlvitals_monitor.notify.language import Language
-from rlvitals_monitor.matcher import Matcher
 from rlvitals_monitor.notify.parcel import RETRY_AFTER_CAP_S, Answer, Verdict
 from rlvitals_monitor.notify.post import build_client
 from rlvitals_monitor.store import outbox
