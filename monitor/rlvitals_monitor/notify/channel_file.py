@@ -22,6 +22,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import time
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -32,6 +33,7 @@ from rlvitals_monitor.notify.channel import Channel, ChannelError, ChannelKind, 
 from rlvitals_monitor.notify.hours import QuietHours
 from rlvitals_monitor.notify.language import Language
 from rlvitals_monitor.notify.registry import KINDS
+from rlvitals_monitor.notify.secret_source import SecretSource
 from rlvitals_monitor.rules.document import Item, RuleFileError, read_document
 
 _KEYS = (
@@ -67,8 +69,9 @@ def load_channels(
     Raises `ChannelError` for a file that cannot be read and for what the environment holds; what is wrong within
     the file is in ``problems``.
     """
-    values = os.environ if environ is None else environ
-    items, problems = _from_file(path, values, allow_private) if path else ([], [])
+    source = SecretSource(environ=os.environ if environ is None else environ)
+    found = read_file(path, source, allow_private) if path else FileChannels()
+    items = list(found.items)
     for kind, url, secret in (
         (ChannelKind.WEBHOOK, webhook_url, webhook_secret),
         (ChannelKind.SLACK, slack_webhook_url, ""),
@@ -77,7 +80,7 @@ def load_channels(
             raise ChannelError(f"channel {kind.value}: expected one of this name, got 2")
         if url:
             items.append(make_channel(kind.value, kind, url, secret=secret, allow_private=allow_private))
-    return Channels(items=tuple(items), public_url=public_url, problems=tuple(problems))
+    return Channels(items=tuple(items), public_url=public_url, problems=found.problems)
 
 
 def make_channel(name: str, kind: ChannelKind, url: str, **given: object) -> Channel:
@@ -93,43 +96,66 @@ def make_channel(name: str, kind: ChannelKind, url: str, **given: object) -> Cha
     return channel
 
 
-def _from_file(path: Path, environ: Mapping[str, str], allow_private: bool) -> tuple[list[Channel], list[str]]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileChannels:
+    """``left_out`` are the names of those that are wrong; None where not even their names can be told."""
+
+    items: tuple[Channel, ...] = ()
+    problems: tuple[str, ...] = ()
+    left_out: frozenset[str] | None = frozenset()
+
+
+def read_file(path: Path, source: SecretSource, allow_private: bool) -> FileChannels:
+    """Raises `ChannelError` for a file that cannot be read at all."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ChannelError(f"{path}: expected a readable YAML file of channels: {error}") from None
     items: dict[str, Channel] = {}
     problems: list[str] = []
+    left_out: list[str] = []
     try:
         entries = read_document(text, str(path)).mapping(("channels",), ("channels",))["channels"].sequence()
     except RuleFileError as error:
-        return [], list(error.problems)
+        return FileChannels(problems=error.problems, left_out=None)
     for entry in entries:
         try:
-            channel = _read(entry, environ, allow_private)
+            channel = read_channel(entry, source, allow_private)
             if channel.name in items:
                 raise entry.fail(f"channel {channel.name}: expected one of this name, got another")
             items[channel.name] = channel
         except RuleFileError as error:
             problems += error.problems
-    return list(items.values()), problems
+            left_out.append(_name(entry))
+    names = frozenset(left_out)
+    return FileChannels(
+        items=tuple(items.values()), problems=tuple(problems), left_out=None if "" in names else names
+    )
 
 
-def _read(item: Item, environ: Mapping[str, str], allow_private: bool) -> Channel:
+def _name(item: Item) -> str:
+    try:
+        return dict(item.items())["name"].text()
+    except (RuleFileError, KeyError):
+        return ""
+
+
+def read_channel(item: Item, source: SecretSource, allow_private: bool) -> Channel:
+    """One channel as written. Raises `RuleFileError`."""
     kind = _kind(item)
     entries = item.mapping((*_KEYS, *KINDS[kind].options), ("name", "kind", "url"))
-    given = {"allow_private": allow_private, **_texts(entries, environ), **_plain(entries)}
-    given["options"] = {name: _option(entries[name], environ) for name in KINDS[kind].options if name in entries}
+    given = {"allow_private": allow_private, **_texts(entries, source), **_plain(entries)}
+    given["options"] = {name: _option(entries[name], source) for name in KINDS[kind].options if name in entries}
     try:
-        return make_channel(entries["name"].text(), kind, _secret(entries["url"], environ), **given)
+        return make_channel(entries["name"].text(), kind, source.read(entries["url"]), **given)
     except ChannelError as error:
         raise item.fail(str(error)) from None
 
 
-def _texts(entries: Mapping[str, Item], environ: Mapping[str, str]) -> dict[str, object]:
+def _texts(entries: Mapping[str, Item], source: SecretSource) -> dict[str, object]:
     given: dict[str, object] = {}
     if "secret" in entries:
-        given["secret"] = _secret(entries["secret"], environ)
+        given["secret"] = source.read(entries["secret"])
     if "severity" in entries:
         given["severity"] = entries["severity"].choice(Severity, [s.value for s in Severity])
     if "language" in entries:
@@ -190,36 +216,9 @@ def _zone(item: Item) -> ZoneInfo:
         raise item.fail(f"expected a time zone, such as Asia/Shanghai, got {item.text()[:60]!r}") from None
 
 
-def _option(item: Item, environ: Mapping[str, str]) -> str:
+def _option(item: Item, source: SecretSource) -> str:
     """A text, a secret's place, or a list of texts, joined by commas."""
     try:
         return ",".join(one.text() for one in item.sequence())
     except RuleFileError:
-        return _secret(item, environ)
-
-
-def _secret(item: Item, environ: Mapping[str, str]) -> str:
-    """The text itself, or what ``{env: NAME}`` or ``{file: PATH}`` holds."""
-    try:
-        entries = item.mapping(("env", "file"))
-    except RuleFileError as error:
-        if hasattr(item.node, "value") and isinstance(item.node.value, str):
-            return item.text()
-        raise error
-    if len(entries) != 1:
-        raise item.fail("expected one of env, file")
-    return _from_env(entries["env"], environ) if "env" in entries else _from_path(entries["file"])
-
-
-def _from_env(item: Item, environ: Mapping[str, str]) -> str:
-    name = item.text()
-    if not environ.get(name):
-        raise item.fail(f"expected the environment variable {name} to be set")
-    return environ[name].strip()
-
-
-def _from_path(item: Item) -> str:
-    try:
-        return Path(item.text()).read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise item.fail(f"expected a readable file: {error}") from None
+        return source.read(item)
