@@ -19,6 +19,7 @@ from rlvitals.contract.view import CommandView
 from rlvitals_monitor.control.bounds import Limits, bounds_for
 from rlvitals_monitor.control.policy import (
     OPEN,
+    Cause,
     Policies,
     Refusal,
     Situation,
@@ -28,6 +29,7 @@ from rlvitals_monitor.control.policy import (
     check_argument,
     command_id,
     decide,
+    judge,
 )
 from rlvitals_monitor.errors import BadRequest, Conflict, NotFound
 from rlvitals_monitor.store import commands as store
@@ -56,15 +58,40 @@ def propose(
     policy = policies.of(alert.rule, subject.info.project)
     decided = decide(transition, _situation(conn, subject, alert.proposal.kind), policy, limits, now)
     if isinstance(decided, Refusal):
-        _audit_refusal(conn, transition, decided, now)
+        if decided.why is not Why.NOT_FIRING:
+            _audit_refusal(conn, alert.run, Cause.of(transition), decided, now)
         return decided
-    view = replace(
-        _view(decided.command, alert.run, decided.state, now),
-        alert_id=alert.id,
-        rule=alert.rule,
-        asked_step=transition.step,
-        reason=decided.note,
-    )
+    view = _view(decided.command, alert.run, decided.state, now)
+    view = replace(view, alert_id=alert.id, rule=alert.rule, asked_step=transition.step, reason=decided.note)
+    return _begin(conn, view, now)
+
+
+def suggest(
+    conn: Connection,
+    run: str,
+    proposal: Proposal,
+    cause: Cause,
+    step: int,
+    policies: Policies,
+    now: datetime,
+    limits: Limits | None = None,
+) -> CommandView | Refusal:
+    """The same for what a KL policy wants at a step: ``cause.who`` is looked up as a rule is."""
+    limits = limits or Limits()
+    subject = _subject(conn, run)
+    known = store.find(conn, command_id(cause.source))
+    if known is not None:
+        return known
+    policy = policies.of(cause.who, subject.info.project)
+    decided = judge(cause, proposal, _situation(conn, subject, proposal.kind), policy, limits, now)
+    if isinstance(decided, Refusal):
+        _audit_refusal(conn, run, cause, decided, now)
+        return decided
+    view = replace(_view(decided.command, run, decided.state, now), asked_step=step, reason=decided.note)
+    return _begin(conn, view, now)
+
+
+def _begin(conn: Connection, view: CommandView, now: datetime) -> CommandView:
     store.add(conn, view)
     _audit(conn, view, who=view.who, what=view.state.value, detail=_told(view), now=now)
     return view
@@ -277,16 +304,11 @@ def _audit(conn: Connection, view: CommandView, *, who: str, what: str, detail: 
     store.append_audit(conn, at=now, run=view.run, command=view.id, who=who, what=what, detail=detail)
 
 
-def _audit_refusal(conn: Connection, transition: Transition, refusal: Refusal, now: datetime) -> None:
-    if refusal.why is Why.NOT_FIRING:
-        return
-    alert = transition.alert
-    ours = command_id(transition.id)
-    if not store.is_audited(conn, run=alert.run, command=ours):
-        who = f"rule:{alert.rule}"
-        store.append_audit(
-            conn, at=now, run=alert.run, command=ours, who=who, what="not proposed", detail=str(refusal)
-        )
+def _audit_refusal(conn: Connection, run: str, cause: Cause, refusal: Refusal, now: datetime) -> None:
+    ours = command_id(cause.source)
+    if not store.is_audited(conn, run=run, command=ours):
+        detail = str(refusal)
+        store.append_audit(conn, at=now, run=run, command=ours, who=cause.who, what="not proposed", detail=detail)
 
 
 def _told(view: CommandView) -> str:

@@ -68,6 +68,22 @@ class Situation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Cause:
+    """Who proposes and why. The same ``source`` proposes the same command; ``at`` is when its reason held."""
+
+    source: str
+    who: str
+    why: str
+    at: datetime
+
+    @staticmethod
+    def of(transition: Transition) -> Cause:
+        """A rule whose alert changed."""
+        alert = transition.alert
+        return Cause(source=transition.id, who=f"rule:{alert.rule}", why=alert.summary, at=transition.at)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
     """A command and the state in which it begins its life; ``note`` says why a person is asked after all."""
 
@@ -83,13 +99,22 @@ def decide(
     proposal = transition.alert.proposal
     if proposal is None:
         return Refusal(why=Why.NOTHING_PROPOSED, detail=f"the rule {transition.alert.rule} proposes no action")
+    if transition.after is not AlertState.FIRING:
+        return Refusal(why=Why.NOT_FIRING, detail=f"the alert is {transition.after.value}")
+    return judge(Cause.of(transition), proposal, situation, policy, limits, now)
+
+
+def judge(
+    cause: Cause, proposal: Proposal, situation: Situation, policy: Policy, limits: Limits, now: datetime
+) -> Decision | Refusal:
+    """What becomes of a proposal, whoever made it: a rule whose alert fires, or a KL policy at a step."""
     refusal = (
-        _firing(transition, limits, now)
+        _fresh(cause, limits, now)
         or admit(proposal, situation, limits)
         or _settled(proposal.kind, situation, policy, limits, now)
         or _within_budget(situation, limits)
     )
-    return refusal or _issue(transition, proposal, situation, policy, limits, now)
+    return refusal or _issue(cause, proposal, situation, policy, limits, now)
 
 
 def admit(proposal: Proposal, situation: Situation, limits: Limits) -> Refusal | None:
@@ -141,7 +166,7 @@ def command_id(source: str) -> str:
 
 
 def _issue(
-    transition: Transition,
+    cause: Cause,
     proposal: Proposal,
     situation: Situation,
     policy: Policy,
@@ -151,13 +176,13 @@ def _issue(
     state, note = _first_state(proposal, situation, policy, limits)
     open_s = limits.delivery_open_s if state is CommandState.PENDING else limits.proposal_open_s
     command = Command(
-        id=command_id(transition.id),
+        id=command_id(cause.source),
         kind=proposal.kind,
         argument=argument_of(proposal, limits),
         bounds=bounds_for(proposal.kind, situation.config, limits, automatic=state is CommandState.PENDING),
         expires_at=now + timedelta(seconds=open_s),
-        who=f"rule:{transition.alert.rule}",
-        why=transition.alert.summary,
+        who=cause.who,
+        why=cause.why,
     )
     return Decision(command=command, state=state, note=note)
 
@@ -179,16 +204,20 @@ def _first_state(
     return CommandState.PENDING, ""
 
 
+def proposed(command: CommandView) -> bool:
+    """Whether a rule or a KL policy thought of it, not a person."""
+    return bool(command.rule) or command.who.startswith("policy:")
+
+
 def _automatic_changes(situation: Situation) -> int:
-    return sum(1 for c in situation.history if c.state is CommandState.APPLIED and c.rule and not c.decided_by)
+    applied = [c for c in situation.history if c.state is CommandState.APPLIED]
+    return sum(1 for c in applied if proposed(c) and not c.decided_by)
 
 
-def _firing(transition: Transition, limits: Limits, now: datetime) -> Refusal | None:
-    if transition.after is not AlertState.FIRING:
-        return Refusal(why=Why.NOT_FIRING, detail=f"the alert is {transition.after.value}")
-    age_s = (now - transition.at).total_seconds()
+def _fresh(cause: Cause, limits: Limits, now: datetime) -> Refusal | None:
+    age_s = (now - cause.at).total_seconds()
     if age_s > limits.proposal_open_s:
-        return Refusal(why=Why.EXPIRED, detail=f"the alert fired {age_s:.0f} s ago, so its remedy is stale")
+        return Refusal(why=Why.EXPIRED, detail=f"its reason arose {age_s:.0f} s ago, so the remedy is stale")
     return None
 
 
@@ -240,7 +269,7 @@ def _counts(past: CommandView, policy: Policy) -> bool:
 
 
 def _within_budget(situation: Situation, limits: Limits) -> Refusal | None:
-    made = sum(1 for c in situation.history if c.rule)
+    made = sum(1 for c in situation.history if proposed(c))
     if made < limits.proposals:
         return None
-    return Refusal(why=Why.BUDGET, detail=f"rules proposed {made} commands of this kind for this run already")
+    return Refusal(why=Why.BUDGET, detail=f"{made} commands of this kind were proposed for this run already")
