@@ -10,8 +10,8 @@ from rlvitals.contract.alert import Alert, Transition
 from rlvitals.contract.report import RunInfo
 
 FIELDS = ("project", "run", "rule", "metric", "severity", "framework", "model", "tag")
-_FORM = re.compile(rf"\s*({'|'.join(FIELDS)})\s*(!?=)\s*(.+?)\s*")
-_WILD = re.compile(r"[*?[]")
+_FORM = re.compile(rf"\s*({'|'.join(FIELDS)})\s*(!?=)\s*(.+?)\s*", re.DOTALL)
+_WILD = re.compile(r"[*?[\s]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

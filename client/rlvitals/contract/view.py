@@ -8,7 +8,7 @@ from datetime import datetime
 from enum import Enum
 
 from rlvitals.contract.alert import Severity, Truth
-from rlvitals.contract.command import Bounds, CommandKind, CommandState
+from rlvitals.contract.command import Bounds, CommandKind, CommandState, Knob, Policy
 from rlvitals.contract.report import Json
 
 
@@ -64,6 +64,7 @@ class RunView:
     tags: tuple[str, ...] = ()
     config: Json = field(default_factory=dict)
     capabilities: Mapping[str, str] = field(default_factory=dict)
+    knobs: Mapping[str, Knob] = field(default_factory=dict)
     attempts: tuple[AttemptView, ...] = ()
 
 
@@ -200,12 +201,22 @@ class RuleView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Voice:
+    """Somebody's approval. One that came by a link without a login is not ``named``."""
+
+    who: str
+    named: bool
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CommandView:
     """A command and what became of it: ``asked_step`` is the run's step when it was asked for, ``step`` when
     applied.
 
     ``before`` and ``after`` were read back from the trainer; ``reason`` says why it was refused, denied or held
-    back.
+    back. ``persons`` is how many different named people must approve it, ``voices`` who has so far; where one is
+    enough a voice without a name will do. ``knob`` is what a ``set_knob`` sets.
     """
 
     id: str
@@ -228,11 +239,29 @@ class CommandView:
     step: int | None = None
     decided_at: datetime | None = None
     done_at: datetime | None = None
+    knob: str = ""
+    persons: int = 1
+    voices: tuple[Voice, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyView:
+    """Who may steer: ``scope`` is ``default``, ``project``, ``rule`` or ``run``, ``name`` which one of these.
+
+    ``chosen`` while the service runs, by ``changed_by``; else it is of the service's own settings.
+    """
+
+    scope: str
+    name: str
+    policy: Policy
+    chosen: bool = False
+    changed_by: str = ""
+    changed_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditView:
-    """One line of the append-only audit of control."""
+    """One line of the append-only audit. ``digest`` is SHA-256 over the line and the digest before it, in hex."""
 
     at: datetime
     run: str
@@ -240,6 +269,64 @@ class AuditView:
     who: str
     what: str
     detail: str = ""
+    number: int = 0
+    digest: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditCheck:
+    """Whether the chain of the audit holds. ``unchained`` lines are older than the chain and not protected.
+
+    ``fault`` says what is wrong with line ``number``; ``head`` is the digest of the last line: who keeps it can
+    prove later that nothing was cut off behind it.
+    """
+
+    lines: int
+    unchained: int
+    head: str
+    fault: str = ""
+    number: int | None = None
+
+
+class SilencePurpose(str, Enum):
+    """Asked for because of an alert, or planned beforehand."""
+
+    SILENCE = "silence"
+    MAINTENANCE = "maintenance"
+
+
+class SilenceState(str, Enum):
+    """``resting``: a window that comes again, between two of its times."""
+
+    PENDING = "pending"
+    ACTIVE = "active"
+    RESTING = "resting"
+    ENDED = "ended"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SilenceView:
+    """Alerts that fit every one of ``match`` are told to nobody from ``starts_at`` until ``ends_at``.
+
+    With ``cron``, ``zone`` and ``lasts_s`` only in those hours, which come again; ``now_until`` is when the time
+    that is on ends, ``next_at`` when the next one begins.
+    """
+
+    id: str
+    purpose: SilencePurpose
+    state: SilenceState
+    match: tuple[str, ...]
+    starts_at: datetime
+    ends_at: datetime
+    created_at: datetime
+    who: str = ""
+    why: str = ""
+    ended_by: str = ""
+    cron: str = ""
+    zone: str = ""
+    lasts_s: float | None = None
+    now_until: datetime | None = None
+    next_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
