@@ -36,10 +36,14 @@ class Truth(str, Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
-    """What a rule would have done about its alert, its argument computed at the step at which the alert fired."""
+    """What a rule would have done about its alert, its argument computed at the step at which the alert fired.
+
+    ``knob`` names the setting where ``kind`` is ``set_knob``.
+    """
 
     kind: CommandKind
     argument: float | None = None
+    knob: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

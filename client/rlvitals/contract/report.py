@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from rlvitals.contract.command import Command, Outcome
+from rlvitals.contract.command import Command, Knob, Outcome
 
 PROTOCOL = 1
 RECEIPT_HEARTBEAT_S = 15.0
@@ -49,7 +49,7 @@ class RunInfo:
     ``config`` holds the run's own settings by the names that rules use (``group_size``, ``length_cap``,
     ``kl_coef``, ``kl_target``, ``loss_type``, …) beside the trainer's; secrets are removed by the client.
     ``capabilities`` says for each command kind whether this integration can do it: an empty string means yes,
-    anything else is the reason why not.
+    anything else is the reason why not. ``knobs`` are settings of the user's own that may be changed, by name.
     """
 
     id: str
@@ -60,6 +60,7 @@ class RunInfo:
     config: Json = field(default_factory=dict)
     tags: tuple[str, ...] = ()
     capabilities: Mapping[str, str] = field(default_factory=dict)
+    knobs: Mapping[str, Knob] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
