@@ -53,7 +53,7 @@ def upgrade() -> None:
     sa.PrimaryKeyConstraint('id', name=op.f('pk_messages'))
     )
     with op.batch_alter_table('messages', schema=None) as batch_op:
-        batch_op.create_index(batch_op.f('ix_messages_channel_run_created_at'), ['channel', 'run', 'created_at'], unique=False)
+        batch_op.create_index(batch_op.f('ix_messages_channel_created_at'), ['channel', 'created_at'], unique=False)
         batch_op.create_index(batch_op.f('ix_messages_channel_state_next_at'), ['channel', 'state', 'next_at'], unique=False)
 
     op.create_table('policies',
@@ -97,6 +97,9 @@ def upgrade() -> None:
     sa.ForeignKeyConstraint(['message'], ['messages.id'], name=op.f('fk_sends_message_messages')),
     sa.PrimaryKeyConstraint('message', 'number', name=op.f('pk_sends'))
     )
+    with op.batch_alter_table('sends', schema=None) as batch_op:
+        batch_op.create_index(batch_op.f('ix_sends_at'), ['at'], unique=False)
+
     op.create_table('steering_memory',
     sa.Column('attempt', sa.BigInteger(), autoincrement=False, nullable=False),
     sa.Column('kl_policy', sa.String(length=32), nullable=False),
@@ -126,7 +129,11 @@ def upgrade() -> None:
         batch_op.alter_column('purpose', existing_type=sa.String(length=16), nullable=False)
         batch_op.alter_column('round', existing_type=sa.Integer(), nullable=False)
         batch_op.add_column(sa.Column('message', sa.String(length=32), nullable=True))
+        batch_op.drop_column('claimed_by')
+        batch_op.drop_column('claimed_until')
         batch_op.drop_constraint(batch_op.f('uq_deliveries_transition_channel'), type_='unique')
+        batch_op.drop_index(batch_op.f('ix_deliveries_state_next_at'))
+        batch_op.create_index(batch_op.f('ix_deliveries_channel_state_next_at'), ['channel', 'state', 'next_at'], unique=False)
         batch_op.create_index(batch_op.f('ix_deliveries_message'), ['message'], unique=False)
         batch_op.create_unique_constraint(batch_op.f('uq_deliveries_transition_channel_purpose_round'), ['transition', 'channel', 'purpose', 'round'])
         batch_op.create_foreign_key(batch_op.f('fk_deliveries_message_messages'), 'messages', ['message'], ['id'])
@@ -147,11 +154,16 @@ def _chain() -> None:
 def downgrade() -> None:
     op.drop_column('runs', 'knobs')
 
-    op.execute("DELETE FROM deliveries WHERE purpose <> 'news' OR round <> 0")
+    op.execute("DELETE FROM deliveries WHERE purpose <> 'news' OR round <> 0 OR state = 'dropped'")
+    op.execute("UPDATE deliveries SET state = 'waiting' WHERE state = 'silenced'")
     with op.batch_alter_table('deliveries', schema=None) as batch_op:
         batch_op.drop_constraint(batch_op.f('fk_deliveries_message_messages'), type_='foreignkey')
         batch_op.drop_constraint(batch_op.f('uq_deliveries_transition_channel_purpose_round'), type_='unique')
         batch_op.drop_index(batch_op.f('ix_deliveries_message'))
+        batch_op.drop_index(batch_op.f('ix_deliveries_channel_state_next_at'))
+        batch_op.create_index(batch_op.f('ix_deliveries_state_next_at'), ['state', 'next_at'], unique=False)
+        batch_op.add_column(sa.Column('claimed_by', sa.String(length=64), nullable=True))
+        batch_op.add_column(sa.Column('claimed_until', sa.BigInteger(), nullable=True))
         batch_op.create_unique_constraint(batch_op.f('uq_deliveries_transition_channel'), ['transition', 'channel'])
         batch_op.drop_column('message')
         batch_op.drop_column('round')
@@ -161,6 +173,9 @@ def downgrade() -> None:
 
     op.drop_table('voices')
     op.drop_table('steering_memory')
+    with op.batch_alter_table('sends', schema=None) as batch_op:
+        batch_op.drop_index(batch_op.f('ix_sends_at'))
+
     op.drop_table('sends')
     op.drop_table('steering')
     with op.batch_alter_table('silences', schema=None) as batch_op:
@@ -170,7 +185,7 @@ def downgrade() -> None:
     op.drop_table('policies')
     with op.batch_alter_table('messages', schema=None) as batch_op:
         batch_op.drop_index(batch_op.f('ix_messages_channel_state_next_at'))
-        batch_op.drop_index(batch_op.f('ix_messages_channel_run_created_at'))
+        batch_op.drop_index(batch_op.f('ix_messages_channel_created_at'))
 
     op.drop_table('messages')
     op.drop_table('links')

@@ -284,13 +284,11 @@ deliveries = Table(
     Column("state", String(16), nullable=False),
     Column("attempts", Integer, nullable=False),
     Column("next_at", BigInteger, nullable=False),
-    Column("claimed_by", String(64)),
-    Column("claimed_until", BigInteger),
     Column("answer", Text, nullable=False),
     Column("delivered_at", BigInteger),
     Column("message", String(32), ForeignKey("messages.id"), index=True),
     UniqueConstraint("transition", "channel", "purpose", "round"),
-    Index(None, "state", "next_at"),
+    Index(None, "channel", "state", "next_at"),
 )
 
 messages = Table(
@@ -310,7 +308,7 @@ messages = Table(
     Column("answer", Text, nullable=False),
     Column("delivered_at", BigInteger),
     Index(None, "channel", "state", "next_at"),
-    Index(None, "channel", "run", "created_at"),
+    Index(None, "channel", "created_at"),
 )
 
 sends = Table(
@@ -319,7 +317,7 @@ sends = Table(
     # Each attempt to send a message, with the provider's own words.
     Column("message", String(32), ForeignKey("messages.id"), primary_key=True),
     Column("number", Integer, primary_key=True, autoincrement=False),
-    Column("at", BigInteger, nullable=False),
+    Column("at", BigInteger, nullable=False, index=True),
     Column("verdict", String(16), nullable=False),
     Column("answer", Text, nullable=False),
 )
