@@ -14,7 +14,13 @@ from rlvitals.contract.alert import AlertState, Severity
 from rlvitals_monitor.alerts.judge import judge_step, order
 from rlvitals_monitor.alerts.memory import AttemptMemory, begin
 from rlvitals_monitor.alerts.replay import Step
-from rlvitals_monitor.control.kl_decision import KlDecision, KlSettings, Observation
+from rlvitals_monitor.control.kl_decision import (
+    KlDecision,
+    KlSettings,
+    Observation,
+    OpenAlert,
+    holding,
+)
 from rlvitals_monitor.control.kl_memory import KlMemory
 from rlvitals_monitor.control.kl_policies import KlPolicy
 from rlvitals_monitor.control.kl_steering import decide
@@ -72,11 +78,12 @@ class OpenAlerts:
 
     def at(self, step: Step) -> frozenset[str]:
         judge_step(self._rules, self._memory, *step)
-        return frozenset(
-            key.partition("/")[0]
+        opened = (
+            OpenAlert(name=key.partition("/")[0], since_step=standing.since_step)
             for key, standing in self._memory.standings.items()
             if standing.state is AlertState.FIRING and Severity(key.partition("/")[2]) is not Severity.INFO
         )
+        return holding(opened, step[0])
 
 
 def observation(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -32,6 +32,10 @@ HOLDING_ALERTS = frozenset(
 )
 """Alerts of warning or above under which a KL is no guide: a token's, a mismatch's or a non-finite number's."""
 
+START_ALERTS = frozenset({"reference_mismatch"})
+"""Alerts about the first steps. What they found may never go away, so they would hold a policy for good."""
+START_HOLD_STEPS = 200
+
 
 class KlWhy(str, Enum):
     """The name of a decision: three changes, the rest are reasons to hold."""
@@ -55,6 +59,25 @@ class KlWhy(str, Enum):
     BEYOND = "beyond bounds"
     STOPPED = "stopped"
     WENT_BACK = "step went back"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenAlert:
+    """One that fires, of warning or above; ``acknowledged``: a person looks after it."""
+
+    name: str
+    since_step: int
+    acknowledged: bool = False
+
+
+def holding(opened: Iterable[OpenAlert], step: int) -> frozenset[str]:
+    """The names that speak of ``step``: one about the start does for 200 steps, or until it is acknowledged."""
+    return frozenset(
+        alert.name
+        for alert in opened
+        if alert.name not in START_ALERTS
+        or not (alert.acknowledged or step - alert.since_step >= START_HOLD_STEPS)
+    )
 
 
 LARGEST = 1e100

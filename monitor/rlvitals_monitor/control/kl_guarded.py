@@ -52,7 +52,8 @@ def review(trial: Trial, settings: KlSettings, memory: KlMemory) -> str:
 
     A raise is worse if the KL pull dominates since, if KL rises and the KL pull is not the weaker force any more
     (while it is, the drift goes on and the raise was too small), or if the reward falls and KL does not. A lower
-    is worse if the reward falls, or if KL rises beyond 1.5 × the target (without one: rises at all).
+    is worse if KL rises beyond 1.5 × the target (without one: rises at all), or if the reward falls and KL does
+    not: less penalty can only harm by letting the policy go, and where KL fell it did not go.
     """
     kl, reward, pulls = span(memory.kls), span(memory.rewards), span(memory.pulls)
     if kl is None or reward is None:
@@ -63,13 +64,19 @@ def review(trial: Trial, settings: KlSettings, memory: KlMemory) -> str:
         pulled = pull > PULL_DOMINATES or (rose and pull >= PULL_FREE)
         worse = pulled or (fell and kl.mean >= trial.kl.recent)
     else:
-        worse = fell or (rose and (settings.target is None or kl.mean > FAR * settings.target))
+        worse = (fell and kl.mean >= trial.kl.recent) or (
+            rose and (settings.target is None or kl.mean > FAR * settings.target)
+        )
     moves = f"KL {trial.kl.recent:.3g} → {kl.mean:.3g}, reward {trial.reward.recent:.3g} → {reward.mean:.3g}"
     return f"made it worse ({moves})" if worse else ""
 
 
 def _beyond(before: Span, after: Span, *, sign: float) -> bool:
-    """Whether it went ``sign``'s way by over a standard deviation more than its own course led to expect."""
+    """Whether it went ``sign``'s way by over a standard deviation more than its own course led to expect.
+
+    Where it had gone that way already in the steps on which the change was decided, it is measured from there.
+    """
     course = max(0.0, sign * before.rise * AHEAD)
     spread = math.sqrt((before.spread**2 + after.spread**2) / 2.0)
-    return sign * (after.mean - before.recent) > course + spread
+    level = max(sign * before.recent, sign * before.latest)
+    return sign * after.mean - level > course + spread

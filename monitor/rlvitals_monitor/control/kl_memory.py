@@ -14,16 +14,20 @@ WINDOW = 50
 SMOOTH = 2.0 / 21.0
 """Weight of the newest in the 20-observation mean that tells whether KL still rises."""
 TREND = 20
-RECENT = 20
+RECENT, LATEST = 20, 3
 """The level before a change is that of the last ones: what was under way is not the change's doing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """Some observations of one signal. ``recent``: mean of the last `RECENT`; ``rise``: later half less first."""
+    """Some observations of one signal. ``recent`` and ``latest``: means of the last `RECENT` and `LATEST`.
+
+    ``rise``: the mean of the later half less that of the first.
+    """
 
     mean: float
     recent: float
+    latest: float
     spread: float
     rise: float
 
@@ -105,8 +109,8 @@ def span(values: Sequence[float]) -> Span | None:
     mean = math.fsum(values) / len(values)
     spread = math.sqrt(math.fsum((v - mean) ** 2 for v in values) / (len(values) - 1))
     rise = math.fsum(values[-half:]) / half - math.fsum(values[:half]) / half
-    last = values[-RECENT:]
-    return Span(mean=mean, recent=math.fsum(last) / len(last), spread=spread, rise=rise)
+    recent, latest = (math.fsum(last) / len(last) for last in (values[-RECENT:], values[-LATEST:]))
+    return Span(mean=mean, recent=recent, latest=latest, spread=spread, rise=rise)
 
 
 def changed(memory: KlMemory, step: int, value: float, trial: Trial | None) -> KlMemory:

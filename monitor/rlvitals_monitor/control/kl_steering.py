@@ -32,12 +32,24 @@ METRIC_OF = {
 _WORTH = 0.01
 """A smaller relative change is no command's worth."""
 _ROUNDING = 1e-9
+LANDS_WITHIN = 5
+"""Steps within which a change that nobody had to approve is in force."""
 
 
 def decide(
     policy: KlPolicy, settings: KlSettings, memory: KlMemory, seen: Observation
 ) -> tuple[KlDecision, KlMemory]:
     """One step: hold or set a value, and what to remember. Raises nothing for any numbers."""
+    hold, memory = watch(policy, settings, memory, seen)
+    if hold is not None:
+        return hold, memory
+    return _act(policy, settings, memory, seen)
+
+
+def watch(
+    policy: KlPolicy, settings: KlSettings, memory: KlMemory, seen: Observation
+) -> tuple[KlDecision | None, KlMemory]:
+    """Learns from a step without acting on it; the hold that the gates call for, or None where they are open."""
     if memory.step is not None and seen.step <= memory.step:
         text = f"step {seen.step} came after {memory.step}: a resume, so everything is learned anew"
         return _hold(seen, KlWhy.WENT_BACK, text), restarted(memory, seen.step)
@@ -45,10 +57,7 @@ def decide(
     if hold is not None:
         return hold, replace(memory, step=seen.step)
     memory, hold = _other_hand(replace(observe(memory, settings, seen), step=seen.step), seen)
-    hold = hold or _too_early(policy, settings, memory, seen)
-    if hold is not None:
-        return hold, memory
-    return _act(policy, settings, memory, seen)
+    return hold or _too_early(policy, settings, memory, seen), memory
 
 
 def _unusable(policy: KlPolicy, settings: KlSettings, seen: Observation) -> KlDecision | None:
@@ -80,14 +89,26 @@ def _other_hand(memory: KlMemory, seen: Observation) -> tuple[KlMemory, KlDecisi
     """A coefficient that is neither what was asked for nor what was before is someone else's: nothing to revert.
 
     One that is still as before was not applied, yet or at all; it is judged like any other after the cool-down.
+    Where a person took a while to approve it, its windows begin when it is seen to be in force.
     """
     now, was = seen.coefficient or 0.0, memory.coefficient
-    if was is None or _same(now, was):
+    if was is None:
         return replace(memory, coefficient=now), None
+    if _same(now, was):
+        return _landed(replace(memory, coefficient=now), seen), None
     if memory.previous is not None and _same(now, memory.previous):
         return memory, None
     text = f"the coefficient is {now:g} where {was:g} was left: another hand set it"
     return changed(memory, seen.step, now, None), _hold(seen, KlWhy.OTHER_HAND, text)
+
+
+def _landed(memory: KlMemory, seen: Observation) -> KlMemory:
+    if memory.previous is None:
+        return memory
+    late = memory.changed_step is not None and seen.step - memory.changed_step > LANDS_WITHIN
+    if late:
+        memory = changed(memory, seen.step, seen.coefficient or 0.0, memory.trial)
+    return replace(memory, previous=None)
 
 
 def _too_early(policy: KlPolicy, settings: KlSettings, memory: KlMemory, seen: Observation) -> KlDecision | None:

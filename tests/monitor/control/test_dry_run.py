@@ -85,6 +85,14 @@ def test_open_alerts_are_those_of_the_shipped_rules() -> None:
     assert "kl_grad_one_id" in made[-1].reason
 
 
+def test_a_kl_that_was_not_zero_at_the_start_does_not_hold_a_policy_for_good() -> None:
+    made = list(
+        dry_run(POLICIES["guarded"], steps({**CALM, "kl.pull_ratio": 2.0}, 260), SETTINGS, rules=load_rules())
+    )
+    assert "reference_mismatch" in made[150].reason
+    assert [step for step, _ in set_by(made)] == [248]
+
+
 def test_no_policy_touches_the_coefficient_of_the_recorded_run_that_trains_on_a_forced_token() -> None:
     rules = load_rules()
     for name, policy in POLICIES.items():

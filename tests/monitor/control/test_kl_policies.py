@@ -8,7 +8,16 @@ from dataclasses import replace
 import pytest
 
 from rlvitals_monitor.control.bounds import Limits
-from rlvitals_monitor.control.kl_decision import HOLDING_ALERTS, KlDecision, KlSettings, KlWhy, Observation
+from rlvitals_monitor.control.kl_decision import (
+    HOLDING_ALERTS,
+    START_ALERTS,
+    KlDecision,
+    KlSettings,
+    KlWhy,
+    Observation,
+    OpenAlert,
+    holding,
+)
 from rlvitals_monitor.control.kl_policies import POLICIES
 from rlvitals_monitor.rules.loader import load_rules
 from tests.monitor.control.steered import CALM, USERS, changes, row, steer
@@ -150,6 +159,38 @@ def test_a_lower_that_lets_kl_run_away_is_reverted_and_one_that_lets_it_rise_to_
     assert changes(steer("guarded", [*row(tied, steps=50), *row(steps=50, first=50)]))[1:] == []
 
 
+def test_a_reward_that_falls_while_a_lower_brings_kl_down_is_not_its_doing() -> None:
+    back = replace(CALM, capped=0.05, reward=0.2)
+    made = steer("guarded", [*row(replace(PULLED, capped=0.3), steps=50), *row(back, steps=60, first=50)])
+    assert changes(made) == [(49, "lower", 0.08)]
+
+
+def test_a_reward_that_had_fallen_when_the_lower_was_decided_is_not_its_doing() -> None:
+    low = replace(CALM, reward=0.2)
+    burst = replace(PULLED, reward=0.2)
+    fall = [*row(low, steps=2, first=55), *row(burst, steps=3, first=57), *row(low, steps=60, first=60)]
+    made = steer("guarded", [*row(steps=55), *fall])
+    assert changes(made) == [(58, "lower", 0.08)]
+
+
+def test_a_change_that_a_person_approved_late_is_judged_by_what_came_after_it() -> None:
+    # asked for at step 49, in force from step 80 on: the fall between is not its doing, that after it is
+    waiting = row(replace(CALM, coefficient=0.1, reward=0.2), steps=30, first=50)
+    applied = row(replace(CALM, coefficient=0.08, reward=0.2), steps=60, first=80)
+    fallen = row(replace(CALM, coefficient=0.08, reward=0.1), steps=60, first=80)
+    asked = row(PULLED, steps=50)
+    made = steer("guarded", [*asked, *waiting, *fallen], obeys=False)
+    assert changes(made)[0] == (49, "lower", 0.08)
+    assert [d.why for d in made[80:130]] == [KlWhy.COOL_DOWN] * 50
+    assert len(changes(steer("guarded", [*asked, *waiting, *applied], obeys=False))) >= 1
+
+
+def test_a_coefficient_that_goes_back_after_it_was_in_force_is_another_hands() -> None:
+    back = row(replace(CALM, coefficient=0.1), steps=5, first=60)
+    made = steer("guarded", [*row(PULLED, steps=50), *row(steps=10, first=50), *back])
+    assert made[60].why is KlWhy.OTHER_HAND
+
+
 def test_a_raise_that_helps_is_followed_by_the_next_after_its_window() -> None:
     slower = [replace(FAR, step=50 + n, capped=0.45) for n in range(50)]
     made = steer("guarded", [*row(FAR, steps=50), *slower])
@@ -202,6 +243,14 @@ def test_every_policy_holds_while_an_alert_says_that_kl_is_no_guide(name: str, a
 def test_an_alert_of_another_kind_holds_nothing(name: str) -> None:
     seen = replace(FAR, pull_ratio=3.0, alerts=frozenset({"truncation"}))
     assert changes(steer(name, row(seen, steps=120))) != []
+
+
+@pytest.mark.parametrize("alert", sorted(HOLDING_ALERTS))
+def test_only_an_alert_about_the_start_stops_to_hold_after_a_while_or_when_a_person_knows(alert: str) -> None:
+    opened, known = (OpenAlert(name=alert, since_step=2, acknowledged=known) for known in (False, True))
+    assert holding([opened], 201) == {alert}
+    assert holding([opened], 202) == (set() if alert in START_ALERTS else {alert})
+    assert holding([known], 3) == (set() if alert in START_ALERTS else {alert})
 
 
 def test_every_holding_alert_is_one_of_the_catalogue() -> None:
