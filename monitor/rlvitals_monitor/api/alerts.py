@@ -5,18 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, cast
 
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, Query
 from pydantic import Field
 
 from rlvitals.contract.alert import Alert, AlertState, Transition
 from rlvitals.contract.view import Page
+from rlvitals_monitor.alerts import attention
 from rlvitals_monitor.api.deps import (
     PAGE_DEFAULT,
     PAGE_MAX,
+    AlertId,
     ContractResponse,
     CursorQuery,
     Limit,
     LiveDep,
+    NowDep,
     Operator,
     Reader,
     RunId,
@@ -25,7 +28,6 @@ from rlvitals_monitor.api.deps import (
     read_cursor,
     write_cursor,
 )
-from rlvitals_monitor.errors import NotFound
 from rlvitals_monitor.store import alerts, runs
 
 router = APIRouter(prefix="/api/v1", tags=["alerts"])
@@ -70,16 +72,19 @@ def list_transitions(
 
 @router.post("/alerts/{alert}/acknowledge", response_model=Alert, summary="Note who looks after an alert")
 def acknowledge(
-    alert: Annotated[str, Path(max_length=32)],
-    body: Acknowledgement,
-    who: Operator,
-    store: StoreDep,
-    live: LiveDep,
+    alert: AlertId, body: Acknowledgement, who: Operator, store: StoreDep, live: LiveDep, now: NowDep
 ) -> ContractResponse:
     """The first name stays."""
     with store.begin() as connection:
-        noted = alerts.acknowledge(connection, alert, body.by.strip() or who.name)
-    if noted is None:
-        raise NotFound(f"there is no alert {alert!r}")
+        noted = attention.acknowledge(connection, alert, who.name, now, name=body.by.strip())
+    live.publish(noted.run)
+    return ContractResponse(noted)
+
+
+@router.post("/alerts/{alert}/unacknowledge", response_model=Alert, summary="Nobody looks after an alert any more")
+def unacknowledge(alert: AlertId, who: Operator, store: StoreDep, live: LiveDep, now: NowDep) -> ContractResponse:
+    """Reminders and escalation go on, if it still fires."""
+    with store.begin() as connection:
+        noted = attention.unacknowledge(connection, alert, who.name, now)
     live.publish(noted.run)
     return ContractResponse(noted)

@@ -11,7 +11,7 @@ from types import GenericAlias
 from typing import Annotated, Any, cast
 
 import orjson
-from fastapi import Depends, Query, Request, Security
+from fastapi import Depends, Path, Query, Request, Security
 from fastapi.responses import Response
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from pydantic import create_model
@@ -128,8 +128,10 @@ StoreDep = Annotated[Store, Depends(get_store)]
 LiveDep = Annotated[Live, Depends(get_live)]
 NowDep = Annotated[datetime, Depends(utc_now)]
 RunId = Annotated[str, Depends(run_id)]
+AlertId = Annotated[str, Path(max_length=32)]
 Reader = Annotated[Principal, Depends(require(auth.READ))]
 Operator = Annotated[Principal, Depends(require(auth.OPERATE))]
+Admin = Annotated[Principal, Depends(require(auth.ADMIN))]
 Ingester = Annotated[Principal, Depends(require(auth.INGEST))]
 Limit = Annotated[int, Query(ge=1, le=PAGE_MAX, description="items on one page")]
 CursorQuery = Annotated[str, Query(max_length=_CURSOR_CHARS_MAX, description="`next` of the page before")]

@@ -27,7 +27,7 @@ class Hours:
     def read(cls, cron: str, zone: str, lasts_s: float) -> Hours:
         """Raises ValueError that says what was expected."""
         if not LASTS_MIN_S <= lasts_s <= LASTS_MAX_S:
-            raise ValueError(f"lasts: expected {LASTS_MIN_S:g} to {LASTS_MAX_S:g} seconds, got {lasts_s}")
+            raise ValueError(f"lasts_s: expected {LASTS_MIN_S:g} to {LASTS_MAX_S:g} seconds, got {lasts_s}")
         try:
             known = ZoneInfo(zone)
         except (ZoneInfoNotFoundError, ValueError, OSError):
@@ -45,8 +45,8 @@ class Hours:
 
     def at(self, now: datetime) -> tuple[datetime, datetime] | None:
         """The begin and end, UTC, of the hours that ``now`` is in; None between them."""
-        just_after = now.astimezone(ZoneInfo(self.zone)) + timedelta(microseconds=1)
-        began = next(CronSim(self.cron, just_after, reverse=True), None)
+        next_minute = now.replace(second=0, microsecond=0) + timedelta(minutes=1)
+        began = next(CronSim(self.cron, next_minute.astimezone(ZoneInfo(self.zone)), reverse=True), None)
         span = None if began is None else self._span(began)
         return span if span is not None and span[0] <= now < span[1] else None
 

@@ -15,6 +15,7 @@ from rlvitals_monitor.silences.hours import Hours
 MATCHERS_MAX = 20
 MATCHER_CHARS_MAX = 300
 LASTS_MAX = timedelta(days=366)
+AHEAD_MAX = timedelta(days=366)
 EXPECTED_MATCHERS = f"expected 1 to {MATCHERS_MAX} matchers of at most {MATCHER_CHARS_MAX} characters"
 
 

@@ -22,8 +22,10 @@ Cursor = tuple[int, str]
 """(since_time in microseconds, id) of the last alert of a page."""
 
 
-def find(connection: Connection, alert: str) -> Alert | None:
-    body = connection.scalar(select(alerts.c.body).where(alerts.c.id == alert))
+def find(connection: Connection, alert: str, *, lock: bool = False) -> Alert | None:
+    """``lock`` makes those who change it take turns (PostgreSQL; SQLite has one writer anyway)."""
+    query = select(alerts.c.body).where(alerts.c.id == alert)
+    body = connection.scalar(query.with_for_update() if lock else query)
     return None if body is None else codec.decode(Alert, body)
 
 
@@ -131,16 +133,10 @@ def transitions_of(
     return [_transition(row) for row in reversed(rows)]
 
 
-def acknowledge(connection: Connection, alert: str, who: str) -> Alert | None:
-    """Notes by name who looks after it; the first name stays. None where there is no such alert."""
-    row = connection.execute(select(alerts).where(alerts.c.id == alert).with_for_update()).one_or_none()
-    if row is None:
-        return None
-    known = codec.decode(Alert, row.body)
-    if known.acknowledged_by:
-        return known
-    noted = replace(known, acknowledged_by=storable(who, WHO_LIMIT))
-    connection.execute(update(alerts).where(alerts.c.id == alert).values(body=noted))
+def set_acknowledged(connection: Connection, alert: Alert, who: str) -> Alert:
+    """Notes by name who looks after it, "" for nobody; the caller has it locked."""
+    noted = replace(alert, acknowledged_by=storable(who, WHO_LIMIT))
+    connection.execute(update(alerts).where(alerts.c.id == alert.id).values(body=noted))
     return noted
 
 
