@@ -23,6 +23,7 @@ import httpx2
 
 from rlvitals.contract.alert import Alert
 from rlvitals.contract.codec import DecodeError, decode, dumps, loads
+from rlvitals.contract.command import CommandKind, CommandState
 from rlvitals.contract.hooks import HooksView
 from rlvitals.contract.report import EventKind
 from rlvitals.contract.rulebook import RuleBookView
@@ -177,13 +178,21 @@ class Api:
 
     # control
 
-    async def commands(self, run: str) -> tuple[CommandView, ...]:
-        return _items(CommandView, await self._get("/commands", run=run, limit=PAGE_ITEMS))
+    async def commands(self, run: str = "", state: CommandState | None = None) -> tuple[CommandView, ...]:
+        """The newest, of one run or of all, in one state or in any."""
+        chosen = state.value if state else None
+        return _items(CommandView, await self._get("/commands", run=run, state=chosen, limit=PAGE_ITEMS))
 
-    async def approve(self, command: str, argument: float | None = None) -> None:
-        await self._post(
-            f"/commands/{_segment(command)}/approve", {} if argument is None else {"argument": argument}
-        )
+    async def ask(
+        self, run: str, kind: CommandKind, argument: float | None = None, why: str = "", knob: str = ""
+    ) -> CommandView:
+        """A person's own command. Where one person is enough it needs no further approval."""
+        body = {"kind": kind.value, "argument": argument, "why": why} | ({"knob": knob} if knob else {})
+        return _one(CommandView, await self._post(f"/runs/{_segment(run)}/commands", body))
+
+    async def approve(self, command: str, argument: float | None = None) -> CommandView:
+        body = {} if argument is None else {"argument": argument}
+        return _one(CommandView, await self._post(f"/commands/{_segment(command)}/approve", body))
 
     async def deny(self, command: str, reason: str = "") -> None:
         await self._post(f"/commands/{_segment(command)}/deny", {"reason": reason})

@@ -10,10 +10,11 @@ from dash import ALL, ClientsideFunction, Dash, Input, Output, State, dcc, html
 from fastapi import FastAPI
 from fastapi.responses import JSONResponse
 
-from rlvitals_dashboard import rule_banner
+from rlvitals_dashboard import deeds, nav, rule_banner
 from rlvitals_dashboard.api import Api, ApiError, NotFound, SignInNeeded
 from rlvitals_dashboard.components import Component, aria, notice, visible
 from rlvitals_dashboard.gate import Gate
+from rlvitals_dashboard.pages import control as control_page
 from rlvitals_dashboard.pages import run as run_page
 from rlvitals_dashboard.pages import runs as runs_page
 from rlvitals_dashboard.theme import css_variables
@@ -62,6 +63,9 @@ def create_dash(server: FastAPI, api: Api, prefix: str = PREFIX) -> Dash:
     _register_browser(app)
     runs_page.register(app, api, prefix)
     run_page.register(app, api)
+    control_page.register(app, api, prefix)
+    deeds.register(app, api)
+    nav.register(app, api)
     rule_banner.register(app, api)
     _close_the_rest(server)
     server.add_middleware(Gate, api=api, prefix=prefix)
@@ -73,13 +77,15 @@ def _shell(prefix: str) -> Component:
         [
             dcc.Location(id="url", refresh="callback-nav"),
             dcc.Store(id="theme"),
+            dcc.Store(id="done"),
             html.A("Skip to the content", href="#page", className="skip"),
             html.Header(
                 [
                     dcc.Link(
                         [html.Span(className="logo"), html.Span("RL Vitals")], href=prefix, className="brand"
                     ),
-                    html.Nav(id="crumbs", className="crumbs"),
+                    html.Nav(nav.bar(prefix, ""), id="nav", className="nav", **aria(label="Pages")),
+                    html.Span(id="crumbs", className="crumbs"),
                     html.Span(
                         [html.Span(className="dot"), html.Span("Connecting", id="live-word")],
                         id="live-sign",
@@ -106,31 +112,41 @@ def _register_router(app: Dash, api: Api, prefix: str) -> None:
     @app.callback(
         Output("page", "children"),
         Output("crumbs", "children"),
+        Output("nav", "children"),
         Input("url", "pathname"),
         State("url", "search"),
     )
-    async def route(pathname: str | None, search: str | None) -> tuple[Component, Component]:
+    async def route(pathname: str | None, search: str | None) -> tuple[Component, Component, Component]:
         place = (pathname or prefix)[len(prefix) :].strip("/")
         query = dict(parse_qsl((search or "").lstrip("?"), keep_blank_values=True)[:20])
+        links = nav.bar(prefix, place)
         try:
-            return await _page(api, prefix, place, query)
+            return await _page(api, prefix, place, query), _crumbs(place), links
         except SignInNeeded:
-            return _sorry("Sign in first", "Open the link that `rlvitals serve` printed when it started."), None
+            words = "Open the link that `rlvitals serve` printed when it started."
+            return _sorry("Sign in first", words), None, links
         except NotFound as error:
-            return _sorry("Not here", error.detail or error.title), None
+            return _sorry("Not here", error.detail or error.title), None, links
         except ApiError as error:
-            return _sorry(error.title, error.detail), None
+            return _sorry(error.title, error.detail), None, links
 
 
-async def _page(api: Api, prefix: str, place: str, query: dict[str, str]) -> tuple[Component, Component]:
-    if not place:
-        return await runs_page.layout(api, prefix), None
+async def _page(api: Api, prefix: str, place: str, query: dict[str, str]) -> Component:
     kind, _, name = place.partition("/")
-    if kind != "run" or not name:
-        return _sorry("Not here", "There is no such page."), None
-    run = unquote(name)
-    page = await run_page.layout(api, run, query)
-    return page, [dcc.Link("Runs", href=prefix), html.Span("/"), html.Span(visible(run, 60), className="here")]
+    match kind:
+        case "":
+            return await runs_page.layout(api, prefix)
+        case "run" if name:
+            return await run_page.layout(api, unquote(name), query)
+        case "control" if not name:
+            return await control_page.layout(api, prefix, query)
+        case _:
+            return _sorry("Not here", "There is no such page.")
+
+
+def _crumbs(place: str) -> Component:
+    kind, _, name = place.partition("/")
+    return html.Span(visible(unquote(name), 60), className="here") if kind == "run" and name else None
 
 
 def _sorry(title: str, detail: str) -> Component:
@@ -150,6 +166,10 @@ def _register_browser(app: Dash) -> None:
     does("runsBeat", Input("runs-beat", "data"))
     does("watch", Input("watch", "n_intervals"), State("pulse", "data"))
     does("watchRuns", Input("runs-watch", "n_intervals"), State("runs-pulse", "data"))
+    does("pageBeat", Input({"type": "beat", "page": ALL}, "data"), State({"type": "beat", "page": ALL}, "id"))
+    pulses = State({"type": "pulse", "page": ALL}, "data"), State({"type": "pulse", "page": ALL}, "id")
+    does("pageWatch", Input({"type": "watch", "page": ALL}, "n_intervals"), *pulses)
+    does("nudge", Input("done", "data"), *pulses)
     does("address", Input("view", "data"))
     does("zoom", Input({"type": "chart", "metric": ALL}, "relayoutData"), State("view", "data"))
     does("unzoom", Input("unzoom", "n_clicks"), State("view", "data"))

@@ -8,17 +8,8 @@ from typing import Any, TypeAlias
 
 from dash import dcc, html
 
-from rlvitals.contract.alert import Alert, AlertState
-from rlvitals.contract.command import ARGUMENT_KINDS, CommandKind, CommandState
-from rlvitals.contract.view import CommandView, RuleView, RunView, TextView
-from rlvitals_dashboard.theme import (
-    ALERT_STATES,
-    COMMAND_STATES,
-    LIGHTS,
-    RUN_STATES,
-    SEVERITIES,
-    Look,
-)
+from rlvitals.contract.view import RuleView, RunView, TextView
+from rlvitals_dashboard.theme import LIGHTS, RUN_STATES, Look
 from rlvitals_dashboard.words import number, pieces, plural
 
 Component: TypeAlias = Any
@@ -26,24 +17,6 @@ Component: TypeAlias = Any
 LONGEST_TEXT = 1200
 """Characters of a completion that a card shows."""
 LONGEST_NAME = 96
-
-_KINDS = {
-    CommandKind.PAUSE: "Pause training",
-    CommandKind.RESUME: "Resume training",
-    CommandKind.STOP: "Stop training",
-    CommandKind.CHECKPOINT: "Save a checkpoint",
-    CommandKind.SET_KL_COEF: "Set the KL coefficient",
-    CommandKind.SCALE_LR: "Scale the learning rate",
-}
-
-_CONSEQUENCES = {
-    CommandKind.PAUSE: "At its next step boundary the trainer waits on all ranks, for a limited time.",
-    CommandKind.RESUME: "The trainer goes on with its next step.",
-    CommandKind.STOP: "At its next step boundary the trainer ends the run in good order. This cannot be undone.",
-    CommandKind.CHECKPOINT: "At its next step boundary the trainer saves a checkpoint and goes on.",
-    CommandKind.SET_KL_COEF: "At its next step boundary the trainer uses this KL coefficient on all ranks.",
-    CommandKind.SCALE_LR: "At its next step boundary the trainer multiplies its learning rate by this factor.",
-}
 
 _WHY_KEPT = {
     "worst_utf8": "most broken UTF-8",
@@ -214,158 +187,6 @@ def attempt_choices(run: RunView) -> list[dict[str, str]]:
 
 def _range(first: int | None, last: int | None) -> str:
     return "no step yet" if first is None or last is None else f"steps {first:,} to {last:,}"
-
-
-# alerts
-
-
-def alert_list(alerts: Sequence[Alert]) -> Component:
-    """Firing first, worst first; the resolved ones behind a click."""
-    order = {AlertState.FIRING: 0, AlertState.PENDING: 1}
-    live = [a for a in alerts if a.state in order]
-    live.sort(key=lambda a: (order[a.state], -a.severity.rank, a.since_step))
-    past = sorted((a for a in alerts if a.state is AlertState.RESOLVED), key=lambda a: -a.since_step)
-    body: list[Component] = [alert_card(a) for a in live]
-    if not live:
-        body.append(html.P("Nothing fires. Every rule that can run here is quiet.", className="quiet"))
-    if past:
-        body.append(folded(f"{len(past)} resolved", [alert_card(a) for a in past]))
-    return body
-
-
-def alert_card(alert: Alert) -> Component:
-    look = SEVERITIES[alert.severity]
-    state = ALERT_STATES[alert.state]
-    quiet = " past" if alert.state is AlertState.RESOLVED else ""
-    return html.Article(
-        [
-            html.Header([mark(look), html.Strong(alert.rule), html.Span(state, className="state")]),
-            html.P(visible(alert.summary, 400), className="summary") if alert.summary else None,
-            html.P(_evidence(alert), className="evidence"),
-            html.P([html.B("What to do: "), *visible(alert.advice, 800)], className="advice")
-            if alert.advice
-            else None,
-            html.Footer([*_runbook(alert.runbook), _acknowledgement(alert)]),
-        ],
-        className=f"alert tone-{look.tone}{quiet}",
-    )
-
-
-def _evidence(alert: Alert) -> list[Component]:
-    words: list[Component] = []
-    if alert.metric:
-        words += [html.Code(alert.metric), " "]
-    if alert.value is not None:
-        words += [html.B(number(alert.value))]
-        words += [" against ", html.B(number(alert.threshold))] if alert.threshold is not None else []
-        words += [", "]
-    words += [f"since step {alert.since_step:,}"]
-    if alert.resolved_step is not None:
-        words += [f", over at step {alert.resolved_step:,}"]
-    return words
-
-
-def _runbook(runbook: str) -> list[Component]:
-    if runbook.startswith(("https://", "http://", "/")):
-        return [html.A("Runbook", href=runbook, target="_blank", rel="noreferrer noopener")]
-    return [html.Span(["Runbook: ", html.Code(runbook)], className="muted")] if runbook else []
-
-
-def _acknowledgement(alert: Alert) -> Component:
-    if alert.acknowledged_by:
-        return html.Span(["Seen by ", *visible(alert.acknowledged_by, LONGEST_NAME)], className="muted")
-    if alert.state is not AlertState.FIRING:
-        return None
-    return html.Button("I have seen it", id={"type": "acknowledge", "alert": alert.id}, className="button quiet")
-
-
-# commands
-
-
-def decision(command: CommandView, run: RunView) -> Component:
-    """A proposed command: what it would do, its argument to edit, approve and deny."""
-    return html.Article(
-        [
-            html.Header([mark(COMMAND_STATES[command.state]), html.Strong(_KINDS[command.kind])]),
-            html.P(visible(command.why, 400), className="summary") if command.why else None,
-            _argument(command, run),
-            html.P(_CONSEQUENCES[command.kind], className="consequence"),
-            html.Div(
-                [
-                    html.Button(
-                        "Approve", id={"type": "approve", "command": command.id}, className="button primary"
-                    ),
-                    html.Button("Deny", id={"type": "deny", "command": command.id}, className="button"),
-                    html.Span(["expires ", when(command.expires_at)], className="muted expiry"),
-                ],
-                className="buttons",
-            ),
-        ],
-        className="decision",
-    )
-
-
-def _argument(command: CommandView, run: RunView) -> Component:
-    needed = command.kind in ARGUMENT_KINDS
-    label = {CommandKind.SET_KL_COEF: "New value", CommandKind.SCALE_LR: "Factor"}.get(command.kind, "Value")
-    bounds = command.bounds
-    field = dcc.Input(
-        id={"type": "argument", "command": command.id},
-        type="number",
-        value=_rounded(command),
-        min=bounds.low if bounds else None,
-        max=bounds.high if bounds else None,
-        step="any",
-        debounce=False,
-        className="number",
-    )
-    now = f"now {number(run.kl_coef)}" if command.kind is CommandKind.SET_KL_COEF else ""
-    allowed = f"allowed {number(bounds.low)} to {number(bounds.high)}" if bounds else ""
-    hint = ", ".join(word for word in (now, allowed) if word)
-    parts = [html.Span(label), field, html.Span(hint, className="muted")]
-    return html.Label(parts, className="argument", hidden=not needed)
-
-
-def _rounded(command: CommandView) -> float | None:
-    """The proposal with as many digits as a person can judge, unless that would leave the bounds."""
-    if command.argument is None:
-        return None
-    short = float(f"{command.argument:.3g}")
-    return short if command.bounds is None or command.bounds.allow(short) else command.argument
-
-
-def command_list(commands: Sequence[CommandView]) -> Component:
-    past = sorted(
-        (c for c in commands if c.state is not CommandState.PROPOSED), key=lambda c: c.created_at, reverse=True
-    )
-    if not past:
-        return html.P("No action so far.", className="quiet")
-    return html.Ol([_command_row(c) for c in past], className="commands")
-
-
-def _command_row(command: CommandView) -> Component:
-    look = COMMAND_STATES[command.state]
-    change: list[Component] = []
-    if command.after is not None or command.before is not None:
-        change = [" ", html.B(f"{number(command.before)} → {number(command.after)}")]
-    elif command.argument is not None:
-        change = [" to ", html.B(number(command.argument))]
-    where = f" at step {command.step:,}" if command.step is not None else ""
-    who = command.decided_by or command.who
-    return html.Li(
-        [
-            html.Div([mark(look), html.Strong(_KINDS[command.kind]), *change, where]),
-            html.Div(
-                [
-                    *(visible(who, LONGEST_NAME) if who else ["policy"]),
-                    ", ",
-                    when(command.decided_at or command.created_at),
-                ],
-                className="muted",
-            ),
-            html.Div(visible(command.reason, 300), className="muted") if command.reason else None,
-        ]
-    )
 
 
 # rules

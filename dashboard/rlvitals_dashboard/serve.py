@@ -30,9 +30,9 @@ LONGEST_GOODBYE_S = 3
 """Open pages get so long to end their requests when the service stops."""
 
 
-def create_service(settings: Settings) -> FastAPI:
+def create_service(settings: Settings, *, with_worker: bool = True) -> FastAPI:
     """The whole service as one ASGI app. The dashboard comes last, since its pages answer what is left over."""
-    app = create_app(settings)
+    app = create_app(settings, with_worker=with_worker)
     app.add_api_route("/", lambda: RedirectResponse(PREFIX, 307), methods=["GET"], include_in_schema=False)
     create_dash(app, Api.of_app(app))
     return app

@@ -78,8 +78,9 @@ def test_without_a_visitor_no_cookie_is_sent() -> None:
 
 def test_an_approval_without_an_argument_leaves_it_to_the_proposal() -> None:
     seen: list[httpx2.Request] = []
-    run(lambda api: api.approve("c-1"), answering(200, b"{}", seen))
-    run(lambda api: api.approve("c-1", 0.05), answering(200, b"{}", seen))
+    told = dumps(lively(1).commands["c-1"])
+    run(lambda api: api.approve("c-1"), answering(200, told, seen))
+    run(lambda api: api.approve("c-1", 0.05), answering(200, told, seen))
     assert [loads(r.content) for r in seen] == [{}, {"argument": 0.05}]
 
 

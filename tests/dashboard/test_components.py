@@ -12,7 +12,7 @@ from plotly.utils import PlotlyJSONEncoder
 from rlvitals.contract.alert import AlertState, Severity
 from rlvitals.contract.command import Bounds, CommandKind, CommandState
 from rlvitals.contract.view import RunState
-from rlvitals_dashboard import components
+from rlvitals_dashboard import alert_panel, command_panel, components
 from tests.dashboard.fake import RUN, FakeService
 from tests.dashboard.synthetic import lively
 
@@ -49,19 +49,19 @@ def test_a_phase_that_says_no_more_than_the_state_is_left_out(fake: FakeService)
 
 
 def test_alerts_are_sorted_firing_first_and_worst_first(fake: FakeService) -> None:
-    words = said(components.alert_list(list(fake.alerts.values())))
+    words = said(alert_panel.alert_list(list(fake.alerts.values())))
     places = [words.index(rule) for rule in ("kl_pull_dominates", "truncation_high", "nonfinite_gradient")]
     assert places == sorted(places)
 
 
 def test_an_alerts_value_may_be_nan_and_says_so(fake: FakeService) -> None:
-    assert "NaN against 0" in said(components.alert_card(fake.alerts["al-3"]))
+    assert "NaN against 0" in said(alert_panel.alert_card(fake.alerts["al-3"]))
 
 
 def test_only_a_firing_alert_can_be_acknowledged(fake: FakeService) -> None:
-    assert "I have seen it" in said(components.alert_card(fake.alerts["al-1"]))
+    assert "I have seen it" in said(alert_panel.alert_card(fake.alerts["al-1"]))
     assert fake.alerts["al-3"].state is AlertState.RESOLVED
-    assert "I have seen it" not in said(components.alert_card(fake.alerts["al-3"]))
+    assert "I have seen it" not in said(alert_panel.alert_card(fake.alerts["al-3"]))
 
 
 @pytest.mark.parametrize("kind", list(CommandKind))
@@ -69,9 +69,9 @@ def test_every_kind_of_command_says_what_it_is_and_what_it_will_do(fake: FakeSer
     from dataclasses import replace
 
     proposed = replace(fake.commands["c-1"], kind=kind)
-    words = said(components.decision(proposed, fake.runs[RUN]))
-    assert components._KINDS[kind] in words
-    assert components._CONSEQUENCES[kind] in words
+    words = said(command_panel.decision(proposed, fake.runs[RUN]))
+    assert command_panel.KINDS[kind] in words
+    assert command_panel.CONSEQUENCES[kind] in words
 
 
 def test_a_proposal_is_rounded_but_never_out_of_its_bounds(fake: FakeService) -> None:
@@ -79,12 +79,12 @@ def test_a_proposal_is_rounded_but_never_out_of_its_bounds(fake: FakeService) ->
 
     long = replace(fake.commands["c-1"], argument=6.303944201, bounds=Bounds(low=0.04, high=400))
     tight = replace(long, bounds=Bounds(low=6.303, high=6.304))
-    assert components._rounded(long) == 6.3
-    assert components._rounded(tight) == 6.303944201
+    assert command_panel._rounded(long) == 6.3
+    assert command_panel._rounded(tight) == 6.303944201
 
 
 def test_past_actions_show_before_and_after_and_who(fake: FakeService) -> None:
-    words = said(components.command_list(list(fake.commands.values())))
+    words = said(command_panel.command_list(list(fake.commands.values())))
     assert "0.8 → 0.4" in words
     assert "at step 96" in words
     assert "anna" in words
@@ -104,7 +104,7 @@ def test_a_long_completion_is_cut_and_says_how_much_is_left() -> None:
 
 @pytest.mark.parametrize("runbook", ["javascript:alert(1)", "data:text/html,x", "docs/runbooks/x.md"])
 def test_only_a_web_address_becomes_a_link(runbook: str) -> None:
-    assert "href" not in json.dumps(components._runbook(runbook), cls=PlotlyJSONEncoder)
+    assert "href" not in json.dumps(alert_panel._runbook(runbook), cls=PlotlyJSONEncoder)
 
 
 def test_dormant_and_undecided_rules_have_their_reason(fake: FakeService) -> None:

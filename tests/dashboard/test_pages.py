@@ -145,8 +145,9 @@ def test_an_approval_sends_the_edited_value_in_the_persons_name(site: Site, open
     decision = page.locator(".decision")
     expect(decision).to_contain_text("Set the KL coefficient")
     expect(decision).to_contain_text("allowed 0.01 to 2")
-    decision.locator("input").fill("0.05")
-    decision.get_by_role("button", name="Approve").click()
+    decision.locator("summary", has_text="Approve").click()
+    decision.locator("input[type=number]").fill("0.05")
+    decision.get_by_role("button", name="Yes, approve").click()
     expect(page.locator(".decision")).to_have_count(0)
     assert site.fake.calls == [("POST", "/api/v1/commands/c-1/approve", {"argument": 0.05})]
     expect(page.locator("#verdict")).to_contain_text("Approved")
@@ -155,7 +156,8 @@ def test_an_approval_sends_the_edited_value_in_the_persons_name(site: Site, open
 
 def test_a_denial_is_sent_and_the_proposal_goes(site: Site, open_page: OpenPage) -> None:
     page = open_page(site.url, RUN_PAGE)
-    page.get_by_role("button", name="Deny").click()
+    page.locator(".decision summary", has_text="Deny").click()
+    page.get_by_role("button", name="Yes, deny").click()
     expect(page.locator(".decision")).to_have_count(0)
     assert site.fake.commands["c-1"].state is CommandState.DENIED
 
@@ -163,8 +165,9 @@ def test_a_denial_is_sent_and_the_proposal_goes(site: Site, open_page: OpenPage)
 def test_a_refusal_is_said_in_the_services_own_words(site: Site, open_page: OpenPage) -> None:
     site.fake.commands["c-1"] = replace(site.fake.commands["c-1"], bounds=None)
     page = open_page(site.url, RUN_PAGE)
-    page.locator(".decision input").fill("3")
-    page.get_by_role("button", name="Approve").click()
+    page.locator(".decision summary", has_text="Approve").click()
+    page.locator(".decision input[type=number]").fill("3")
+    page.get_by_role("button", name="Yes, approve").click()
     expect(page.locator("#verdict")).to_contain_text("Out of bounds")
     expect(page.locator("#verdict")).to_contain_text("the argument must lie in 0.01 to 2")
 
@@ -172,10 +175,11 @@ def test_a_refusal_is_said_in_the_services_own_words(site: Site, open_page: Open
 def test_what_a_person_types_survives_new_steps(site: Site, open_page: OpenPage) -> None:
     page = open_page(site.url, RUN_PAGE)
     shown(page, "reward.mean")
-    page.locator(".decision input").fill("0.07")
+    page.locator(".decision summary", has_text="Approve").click()
+    page.locator(".decision input[type=number]").fill("0.07")
     advance(site, 120)
     expect(page.locator(".fact .big")).to_have_text("120")
-    expect(page.locator(".decision input")).to_have_value("0.07")
+    expect(page.locator(".decision input[type=number]")).to_have_value("0.07")
 
 
 def test_names_and_completions_are_text_and_never_markup(site: Site, open_page: OpenPage) -> None:

@@ -82,6 +82,22 @@
       if (quiet()) send("runs-pulse", { data: { ...pulse, nudge: Date.now() } });
     },
 
+    // The same for the pages of several blocks; there is at most one of them at a time.
+    pageBeat(beats, ids) {
+      if (!ids.length || !beats[0]) return;
+      alive(beats[0].trouble);
+      send({ type: "pulse", page: ids[0].page }, { data: { ...beats[0], trouble: undefined, beat: Date.now() } });
+    },
+
+    pageWatch(_ticks, pulses, ids) {
+      if (ids.length && quiet()) send(ids[0], { data: { ...pulses[0], nudge: Date.now() } });
+    },
+
+    // After a deed the page looks at once, whether or not the service tells of a change.
+    nudge(done, pulses, ids) {
+      if (done && ids.length) send(ids[0], { data: { ...pulses[0], version: 0, nudge: Date.now() } });
+    },
+
     address(view) {
       if (!view) return;
       alive("");

@@ -1,7 +1,7 @@
 """One run: its verdict, what waits for a decision, its alerts, and its charts, all live.
 
 `layout` is the page as it is asked for; `draw` draws the charts whole (first load, zoom, fold, theme, new
-metric); `live` is the heart that appends what is new; `decide` and `acknowledge` are the person's own deeds.
+metric); `live` is the heart that appends what is new. What a person does is in `deeds`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dash import ALL, Dash, Input, Output, State, ctx, dcc, html, no_update
+from dash import ALL, Dash, Input, Output, State, dcc, html, no_update
 from dash.exceptions import PreventUpdate
 
 from rlvitals.contract.alert import Alert, AlertState
@@ -27,14 +27,13 @@ from rlvitals.contract.view import (
     TextView,
 )
 from rlvitals_dashboard import figures
+from rlvitals_dashboard.alert_panel import alert_list
 from rlvitals_dashboard.api import Api, ApiError, Change, SignInNeeded
 from rlvitals_dashboard.charts import Drawing, families
+from rlvitals_dashboard.command_panel import command_list, decision
 from rlvitals_dashboard.components import (
     Component,
-    alert_list,
     attempt_choices,
-    command_list,
-    decision,
     notice,
     panel,
     rule_list,
@@ -42,6 +41,7 @@ from rlvitals_dashboard.components import (
     text_list,
 )
 from rlvitals_dashboard.config_panel import config_panel
+from rlvitals_dashboard.deeds import verdict_place
 from rlvitals_dashboard.hook_panel import checkpoint_panel, hook_panel
 from rlvitals_dashboard.live import LONGEST_TAIL, WATCH_MS, Pulse, after_trouble, fingerprint, next_change
 from rlvitals_dashboard.panels import FOLDED, Panel, arrange
@@ -200,7 +200,6 @@ async def layout(api: Api, run: str, query: Mapping[str, str]) -> Component:
     attempts = dcc.Dropdown(
         id="attempt", options=attempt_choices(now.run), value=view.attempt, clearable=False, searchable=False
     )
-    verdict = html.Div(id="verdict", role="status")
     tools = html.Div(
         [
             html.Div(attempts, className="attempts", hidden=len(now.run.attempts) < 2),
@@ -214,11 +213,12 @@ async def layout(api: Api, run: str, query: Mapping[str, str]) -> Component:
             part["hooks"],
             html.Div(
                 [
-                    html.Aside([part["decisions"], verdict, *(part[name] for name in BESIDE)]),
+                    html.Aside([part["decisions"], *(part[name] for name in BESIDE)]),
                     html.Div([tools, html.Div(id="families"), part["texts"]], className="main"),
                 ],
                 className="columns",
             ),
+            verdict_place(),
             dcc.Store(id="view", data=view.data()),
             dcc.Store(id="pulse"),
             dcc.Store(id="beat"),
@@ -233,7 +233,6 @@ def register(app: Dash, api: Api) -> None:
     """All callbacks of the page. Each is short: read, ask, draw."""
     _register_draw(app, api)
     _register_live(app, api)
-    _register_deeds(app, api)
 
 
 def _register_draw(app: Dash, api: Api) -> None:
@@ -412,41 +411,3 @@ def _answer(
         [(values or {}).get(metric, no_update) for metric in charts],
         beat,
     )
-
-
-def _register_deeds(app: Dash, api: Api) -> None:
-    """The answer goes to a place of its own: the card that was clicked may be gone before it comes."""
-
-    @app.callback(
-        Output("verdict", "children"),
-        Input({"type": "approve", "command": ALL}, "n_clicks"),
-        Input({"type": "deny", "command": ALL}, "n_clicks"),
-        Input({"type": "acknowledge", "alert": ALL}, "n_clicks"),
-        State({"type": "argument", "command": ALL}, "value"),
-        State({"type": "argument", "command": ALL}, "id"),
-        prevent_initial_call=True,
-    )
-    async def act(
-        _approve: object, _deny: object, _seen: object, values: Sequence[object], ids: Sequence[Mapping[str, str]]
-    ) -> Component:
-        if len(ctx.triggered) != 1 or not ctx.triggered[0]["value"]:
-            raise PreventUpdate  # a new card came in; nobody clicked
-        argument = dict(zip((i["command"] for i in ids), values, strict=True)).get(ctx.triggered_id.get("command"))
-        try:
-            return await _do(api, ctx.triggered_id, argument)
-        except ApiError as error:
-            return notice(error.title, error.detail, tone="critical")
-
-
-async def _do(api: Api, clicked: Mapping[str, str], argument: object) -> Component:
-    match clicked["type"]:
-        case "approve":
-            value = float(argument) if isinstance(argument, (int, float)) else None
-            await api.approve(clicked["command"], value)
-            return notice("Approved. The trainer gets it with its next report.", tone="good")
-        case "deny":
-            await api.deny(clicked["command"])
-            return notice("Denied.")
-        case _:
-            await api.acknowledge(clicked["alert"])
-            return None

@@ -1,0 +1,74 @@
+"""Alerts as people see them: what, since when, against what, what to do, and who looks after it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dash import html
+
+from rlvitals.contract.alert import Alert, AlertState
+from rlvitals_dashboard.asking import do
+from rlvitals_dashboard.components import LONGEST_NAME, Component, folded, mark, visible
+from rlvitals_dashboard.theme import ALERT_STATES, SEVERITIES
+from rlvitals_dashboard.words import number
+
+
+def alert_list(alerts: Sequence[Alert]) -> Component:
+    """Firing first, worst first; the resolved ones behind a click."""
+    order = {AlertState.FIRING: 0, AlertState.PENDING: 1}
+    live = [a for a in alerts if a.state in order]
+    live.sort(key=lambda a: (order[a.state], -a.severity.rank, a.since_step))
+    past = sorted((a for a in alerts if a.state is AlertState.RESOLVED), key=lambda a: -a.since_step)
+    body: list[Component] = [alert_card(a) for a in live]
+    if not live:
+        body.append(html.P("Nothing fires. Every rule that can run here is quiet.", className="quiet"))
+    if past:
+        body.append(folded(f"{len(past)} resolved", [alert_card(a) for a in past]))
+    return body
+
+
+def alert_card(alert: Alert) -> Component:
+    look = SEVERITIES[alert.severity]
+    state = ALERT_STATES[alert.state]
+    quiet = " past" if alert.state is AlertState.RESOLVED else ""
+    return html.Article(
+        [
+            html.Header([mark(look), html.Strong(alert.rule), html.Span(state, className="state")]),
+            html.P(visible(alert.summary, 400), className="summary") if alert.summary else None,
+            html.P(evidence(alert), className="evidence"),
+            html.P([html.B("What to do: "), *visible(alert.advice, 800)], className="advice")
+            if alert.advice
+            else None,
+            html.Footer([*_runbook(alert.runbook), *_deeds(alert)]),
+        ],
+        className=f"alert tone-{look.tone}{quiet}",
+    )
+
+
+def evidence(alert: Alert) -> list[Component]:
+    """The metric, its value against the threshold, and since which step."""
+    words: list[Component] = []
+    if alert.metric:
+        words += [html.Code(alert.metric), " "]
+    if alert.value is not None:
+        words += [html.B(number(alert.value))]
+        words += [" against ", html.B(number(alert.threshold))] if alert.threshold is not None else []
+        words += [", "]
+    words += [f"since step {alert.since_step:,}"]
+    if alert.resolved_step is not None:
+        words += [f", over at step {alert.resolved_step:,}"]
+    return words
+
+
+def _runbook(runbook: str) -> list[Component]:
+    if runbook.startswith(("https://", "http://", "/")):
+        return [html.A("Runbook", href=runbook, target="_blank", rel="noreferrer noopener")]
+    return [html.Span(["Runbook: ", html.Code(runbook)], className="muted")] if runbook else []
+
+
+def _deeds(alert: Alert) -> list[Component]:
+    if alert.acknowledged_by:
+        return [html.Span(["Seen by ", *visible(alert.acknowledged_by, LONGEST_NAME)], className="muted")]
+    if alert.state is not AlertState.FIRING:
+        return []
+    return [do("I have seen it", "acknowledge", alert.id, tone="quiet")]

@@ -1,0 +1,93 @@
+"""Buttons that ask once: the first press says what will happen, the second does it. No script is needed.
+
+A deed is ``{"type": "do", "deed": …, "subject": …}``; what a person types beside it is ``{"type": "say", …}`` with
+the same deed and subject, and a name. `deeds` carries it out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from dash import dcc, html
+
+from rlvitals_dashboard.components import Component, aria
+
+LONGEST_WORDS = 500
+
+
+def ask_once(label: Component, words: Component, act: Component, *, tone: str = "") -> Component:
+    """``words`` say what will happen; ``act`` is the button that does it, with its fields."""
+    return html.Details(
+        [
+            html.Summary(
+                [html.Span(label, className="shut"), html.Span("Back", className="back")],
+                className=f"button {tone}".strip(),
+            ),
+            html.Div([html.P(words) if words else None, act], className="asked"),
+        ],
+        className="asking",
+    )
+
+
+def do(label: str, deed: str, subject: str, *, tone: str = "primary") -> Component:
+    """The button that does it."""
+    return html.Button(
+        label, id={"type": "do", "deed": deed, "subject": subject}, className=f"button {tone}".strip()
+    )
+
+
+def say(deed: str, subject: str, name: str, label: str, *, value: str = "", holder: str = "") -> Component:
+    """A line of text beside a deed."""
+    field = dcc.Input(
+        id=_field(deed, subject, name),
+        type="text",
+        value=value,
+        placeholder=holder,
+        maxLength=LONGEST_WORDS,
+        className="words",
+    )
+    return html.Label([html.Span(label), field], className="argument")
+
+
+def say_number(
+    deed: str,
+    subject: str,
+    label: str,
+    value: float | None,
+    *,
+    low: float | None = None,
+    high: float | None = None,
+    hint: str = "",
+) -> Component:
+    """A number beside a deed, by the name ``argument``."""
+    field = dcc.Input(
+        id=_field(deed, subject, "argument"),
+        type="number",
+        value=value,
+        min=low,
+        max=high,
+        step="any",
+        debounce=False,
+        className="number",
+    )
+    parts = [html.Span(label), field, html.Span(hint, className="muted") if hint else None]
+    return html.Label(parts, className="argument")
+
+
+def choose(
+    deed: str, subject: str, name: str, label: str, choices: Sequence[tuple[str, str]], value: str
+) -> Component:
+    """One of some; ``choices`` are (value, words)."""
+    field = dcc.RadioItems(
+        id=_field(deed, subject, name),
+        options=[{"value": v, "label": words} for v, words in choices],
+        value=value,
+        inline=True,
+        className="choices",
+    )
+    return html.Div([html.Span(label), field], className="argument", role="group", **aria(label=label))
+
+
+def _field(deed: str, subject: str, name: str) -> dict[str, Any]:
+    return {"type": "say", "deed": deed, "subject": subject, "name": name}

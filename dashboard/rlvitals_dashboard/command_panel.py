@@ -1,0 +1,224 @@
+"""Commands as people see them: what waits for a decision, what a run can be asked for, what became of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from urllib.parse import quote
+
+from dash import dcc, html
+
+from rlvitals.contract.alert import Alert
+from rlvitals.contract.command import ARGUMENT_KINDS, CommandKind, CommandState, Knob
+from rlvitals.contract.view import CommandView, RunView
+from rlvitals_dashboard.alert_panel import evidence
+from rlvitals_dashboard.asking import ask_once, do, say, say_number
+from rlvitals_dashboard.components import LONGEST_NAME, Component, folded, mark, named, visible, when
+from rlvitals_dashboard.theme import COMMAND_STATES, SEVERITIES
+from rlvitals_dashboard.words import number, plural
+
+KINDS = {
+    CommandKind.PAUSE: "Pause training",
+    CommandKind.RESUME: "Resume training",
+    CommandKind.STOP: "Stop training",
+    CommandKind.CHECKPOINT: "Save a checkpoint",
+    CommandKind.SET_KL_COEF: "Set the KL coefficient",
+    CommandKind.SCALE_LR: "Scale the learning rate",
+    CommandKind.SET_KNOB: "Set a knob",
+}
+
+CONSEQUENCES = {
+    CommandKind.PAUSE: "At its next step boundary the trainer waits on all ranks, for a limited time.",
+    CommandKind.RESUME: "The trainer goes on with its next step.",
+    CommandKind.STOP: "At its next step boundary the trainer ends the run in good order. This cannot be undone.",
+    CommandKind.CHECKPOINT: "At its next step boundary the trainer saves a checkpoint and goes on.",
+    CommandKind.SET_KL_COEF: "At its next step boundary the trainer uses this KL coefficient on all ranks.",
+    CommandKind.SCALE_LR: "At its next step boundary the trainer multiplies its learning rate by this factor.",
+    CommandKind.SET_KNOB: "At its next step boundary the trainer sets this knob on all ranks.",
+    CommandKind.SET_KNOB: "At its next step boundary the loop gives this setting of its own the new value.",
+}
+
+_ARGUMENTS = {
+    CommandKind.SET_KL_COEF: "New value",
+    CommandKind.SCALE_LR: "Factor",
+    CommandKind.PAUSE: "At most, in seconds",
+}
+
+
+def title(command: CommandView) -> list[Component]:
+    """What it asks for, in the words of a button."""
+    return ["Set ", *visible(command.knob, LONGEST_NAME)] if command.knob else [KINDS[command.kind]]
+
+
+def decision(command: CommandView, run: RunView, *, alert: Alert | None = None, href: str = "") -> Component:
+    """A proposed command: why, on what evidence, what it would do, its argument to edit, approve and deny.
+
+    ``href`` leads to the run, where the card stands elsewhere than on its page.
+    """
+    where = dcc.Link(named(run), href=href, className="whose") if href else None
+    return html.Article(
+        [
+            html.Header([mark(COMMAND_STATES[command.state]), html.Strong(title(command)), where]),
+            html.P(visible(command.why, 400), className="summary") if command.why else None,
+            _grounds(alert),
+            html.P(list(_change(command, run)), className="change"),
+            _voices(command),
+            html.Div(
+                [
+                    ask_once("Approve", CONSEQUENCES[command.kind], _approval(command), tone="primary"),
+                    ask_once("Deny", "The proposal ends, and the run goes on as it is.", _denial(command)),
+                    html.Span(["expires ", when(command.expires_at)], className="muted expiry"),
+                ],
+                className="buttons",
+            ),
+        ],
+        className="decision",
+    )
+
+
+def _grounds(alert: Alert | None) -> Component:
+    if alert is None:
+        return None
+    look = SEVERITIES[alert.severity]
+    return html.P(
+        [mark(look), html.Strong(alert.rule), " ", *evidence(alert)], className=f"grounds tone-{look.tone}"
+    )
+
+
+def _voices(command: CommandView) -> Component:
+    """How far a decision of two is."""
+    if command.persons < 2:
+        return None
+    named = [voice for voice in command.voices if voice.named]
+    said = [piece for voice in named for piece in (" ", *visible(voice.who, LONGEST_NAME), ",")]
+    so_far = ["Approved by", *said[:-1], ". "] if said else []
+    unnamed = len(command.voices) - len(named)
+    by_link = (
+        f" {plural(unnamed, 'voice')} without a name {'do' if unnamed > 1 else 'does'} not count."
+        if unnamed
+        else ""
+    )
+    needed = f"{len(named)} of {command.persons} different people have approved it."
+    return html.P([*so_far, needed, by_link], className="voices")
+
+
+def _change(command: CommandView, run: RunView) -> Iterator[Component]:
+    if command.kind is CommandKind.SET_KL_COEF:
+        yield from ["From ", html.B(number(run.kl_coef)), " to ", html.B(number(_rounded(command)))]
+    elif command.kind is CommandKind.SET_KNOB:
+        yield from ["To ", html.B(number(_rounded(command)))]
+    elif command.kind is CommandKind.SCALE_LR:
+        yield from ["Times ", html.B(number(_rounded(command)))]
+    elif command.kind is CommandKind.PAUSE and command.argument is not None:
+        yield from ["For at most ", html.B(f"{number(command.argument)} s")]
+
+
+def _approval(command: CommandView) -> Component:
+    bounds = command.bounds
+    hint = f"allowed {number(bounds.low)} to {number(bounds.high)}" if bounds else ""
+    field = say_number(
+        "approve",
+        command.id,
+        _ARGUMENTS.get(command.kind, "Value"),
+        _rounded(command),
+        low=bounds.low if bounds else None,
+        high=bounds.high if bounds else None,
+        hint=hint,
+    )
+    needed = command.kind in ARGUMENT_KINDS
+    return html.Div([field if needed else None, do("Yes, approve", "approve", command.id)])
+
+
+def _denial(command: CommandView) -> Component:
+    return html.Div([say("deny", command.id, "reason", "Why"), do("Yes, deny", "deny", command.id)])
+
+
+def _rounded(command: CommandView) -> float | None:
+    """The proposal with as many digits as a person can judge, unless that would leave the bounds."""
+    if command.argument is None:
+        return None
+    short = float(f"{command.argument:.3g}")
+    return short if command.bounds is None or command.bounds.allow(short) else command.argument
+
+
+def own_commands(run: RunView) -> Component:
+    """What this run can be asked for, each behind one question; what it cannot do, with its reason."""
+    kinds = [kind for kind in KINDS if kind is not CommandKind.SET_KNOB]
+    reasons = {kind: run.capabilities.get(kind.value, "the run did not say that it can") for kind in kinds}
+    able = [_own(run, kind) for kind in kinds if not reasons[kind]]
+    able += [_own_knob(run, name, knob) for name, knob in run.knobs.items()]
+    unable = [html.Li([html.Span(KINDS[k]), html.Span(visible(why, 300))]) for k, why in reasons.items() if why]
+    cannot = folded(f"{plural(len(unable), 'thing')} that it cannot do", html.Ul(unable, className="reasons"))
+    return [html.Div(able, className="buttons own") if able else None, cannot if unable else None]
+
+
+def _own(run: RunView, kind: CommandKind) -> Component:
+    subject = f"{kind.value} {run.id}"
+    field: Component = None
+    if kind is CommandKind.SET_KL_COEF:
+        field = say_number("own", subject, _ARGUMENTS[kind], None, hint=f"now {number(run.kl_coef)}")
+    elif kind is CommandKind.SCALE_LR:
+        field = say_number("own", subject, _ARGUMENTS[kind], None, hint="1 is the trainer's own schedule")
+    elif kind is CommandKind.PAUSE:
+        field = say_number("own", subject, _ARGUMENTS[kind], 600, low=1)
+    tone = "danger" if kind is CommandKind.STOP else "primary"
+    yes = do(f"Yes: {KINDS[kind][0].lower()}{KINDS[kind][1:]}", "own", subject, tone=tone)
+    return ask_once(KINDS[kind], CONSEQUENCES[kind], html.Div([field, say("own", subject, "why", "Why"), yes]))
+
+
+def _own_knob(run: RunView, name: str, knob: Knob) -> Component:
+    kind = CommandKind.SET_KNOB
+    subject = f"{kind.value} {run.id} {name}"
+    hint = f"allowed {number(knob.low)} to {number(knob.high)}"
+    if knob.value is not None:
+        hint = f"yours {number(knob.value)}, {hint}"
+    if knob.max_change is not None:
+        hint += f", by at most {number(knob.max_change)} at once"
+    field = say_number("own", subject, "New value", None, low=knob.low, high=knob.high, hint=hint)
+    act = html.Div([field, say("own", subject, "why", "Why"), do("Yes: set it", "own", subject)])
+    return ask_once(["Set ", *visible(name, 40)], CONSEQUENCES[kind], act)
+
+
+def command_list(commands: Sequence[CommandView], prefix: str = "") -> Component:
+    """Newest first. With ``prefix`` each row leads to the command's own page and names its run."""
+    past = sorted(
+        (c for c in commands if c.state is not CommandState.PROPOSED), key=lambda c: c.created_at, reverse=True
+    )
+    if not past:
+        return html.P("No action so far.", className="quiet")
+    return html.Ol([_row(c, prefix) for c in past], className="commands")
+
+
+def _row(command: CommandView, prefix: str) -> Component:
+    look = COMMAND_STATES[command.state]
+    where = f" at step {command.step:,}" if command.step is not None else ""
+    who = command.decided_by or command.who
+    name: Component = html.Strong(title(command))
+    if prefix:
+        name = dcc.Link(name, href=f"{prefix}control/command/{quote(command.id, safe='')}")
+    run = [" on ", *visible(command.run, LONGEST_NAME)] if prefix else []
+    return html.Li(
+        [
+            html.Div([mark(look), name, *outcome(command), where]),
+            html.Div(
+                [
+                    *(visible(who, LONGEST_NAME) if who else ["policy"]),
+                    *run,
+                    ", ",
+                    when(command.decided_at or command.created_at),
+                ],
+                className="muted",
+            ),
+            html.Div(visible(command.reason, 300), className="muted") if command.reason else None,
+        ]
+    )
+
+
+def outcome(command: CommandView) -> list[Component]:
+    """What it changed, as it was read back; before that, what it would change."""
+    if command.after is not None or command.before is not None:
+        return [" ", html.B(f"{number(command.before)} → {number(command.after)}")]
+    if command.argument is None:
+        return []
+    if command.kind is CommandKind.PAUSE:
+        return [" for at most ", html.B(f"{number(command.argument)} s")]
+    return [" by " if command.kind is CommandKind.SCALE_LR else " to ", html.B(number(command.argument))]

@@ -1,0 +1,72 @@
+"""The way between the pages: which there are, and where one is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dash import Dash, Input, Output, dcc, html, no_update
+
+from rlvitals.contract.command import CommandState
+from rlvitals_dashboard.api import Api, ApiError
+from rlvitals_dashboard.components import Component, aria
+from rlvitals_dashboard.words import plural
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """``path`` below the prefix."""
+
+    path: str
+    title: str
+
+
+PLACES = (
+    Place(path="", title="Runs"),
+    Place(path="control", title="Control"),
+    Place(path="channels", title="Channels"),
+)
+CONTROL = (
+    Place(path="control", title="Actions"),
+    Place(path="control/audit", title="Audit"),
+)
+
+
+def bar(prefix: str, place: str) -> Component:
+    """``place`` is a path below the prefix; a run's page is among the runs."""
+    head = place.partition("/")[0]
+    here = head if head in {p.path for p in PLACES} else ""
+    return _links(PLACES, prefix, here, waiting=True)
+
+
+def tabs(prefix: str, here: str) -> Component:
+    """Between the pages of control."""
+    return html.Nav(_links(CONTROL, prefix, here), className="tabs", **aria(label="Control"))
+
+
+def _links(places: Sequence[Place], prefix: str, here: str, *, waiting: bool = False) -> list[Component]:
+    return [
+        dcc.Link(
+            [place.title, html.Span(id="waiting") if waiting and place.path == "control" else None],
+            href=f"{prefix}{place.path}",
+            className="here" if place.path == here else "",
+        )
+        for place in places
+    ]
+
+
+def register(app: Dash, api: Api) -> None:
+    @app.callback(
+        Output("waiting", "children"),
+        Output("waiting", "title"),
+        Input("rule-watch", "n_intervals"),
+        Input("url", "pathname"),
+        Input("done", "data"),
+        websocket=True,
+    )
+    async def look(*_beats: object) -> tuple[Component, Component]:
+        try:
+            count = len(await api.commands(state=CommandState.PROPOSED))
+        except ApiError:  # the page itself says that there is no answer
+            return no_update, no_update
+        return (str(count), f"{plural(count, 'proposal')} to decide") if count else ("", "")

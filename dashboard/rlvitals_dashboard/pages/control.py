@@ -1,0 +1,135 @@
+"""What waits for a decision on any run, what a run can be asked for, and what became of it all."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from dash import Dash, Input, Output, State, dcc, html
+
+from rlvitals.contract.alert import Alert
+from rlvitals.contract.command import CommandState
+from rlvitals.contract.view import CommandView, RunState, RunView
+from rlvitals_dashboard import nav
+from rlvitals_dashboard.api import Api, ApiError, NotFound
+from rlvitals_dashboard.command_panel import command_list, decision, own_commands
+from rlvitals_dashboard.components import Component, notice, panel
+from rlvitals_dashboard.deeds import verdict_place
+from rlvitals_dashboard.heart import Block, Heart, Query
+from rlvitals_dashboard.live import fingerprint
+from rlvitals_dashboard.words import plural
+
+_OVER = (RunState.FINISHED, RunState.FAILED, RunState.STOPPED)
+_UNDER_WAY = (CommandState.PENDING, CommandState.DELIVERED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """``grounds`` are the alerts of the proposals by id."""
+
+    runs: Mapping[str, RunView]
+    commands: Sequence[CommandView]
+    grounds: Mapping[str, Alert]
+
+    @classmethod
+    async def take(cls, api: Api) -> Snapshot:
+        known, commands = await asyncio.gather(api.runs(), api.commands())
+        runs = {run.id: run for run in known}
+        waiting = sorted({c.run for c in commands if c.state is CommandState.PROPOSED})
+        unseen = [run for run in waiting if run not in runs]
+        runs |= {run.id: run for run in await asyncio.gather(*map(api.run, unseen))}
+        alerts = await asyncio.gather(*map(api.alerts, waiting))
+        return cls(runs=runs, commands=commands, grounds={a.id: a for some in alerts for a in some})
+
+    @property
+    def proposed(self) -> list[CommandView]:
+        """Those that expire first come first."""
+        waiting = [c for c in self.commands if c.state is CommandState.PROPOSED and c.run in self.runs]
+        return sorted(waiting, key=lambda c: c.expires_at)
+
+    def blocks(self, prefix: str) -> dict[str, Block]:
+        past = [c for c in self.commands if c.state is not CommandState.PROPOSED]
+        return {
+            "summary": Block(stamp=fingerprint(self._counts()), make=self._summary),
+            "decisions": Block(stamp=fingerprint(self.proposed), make=lambda: self._decisions(prefix)),
+            "actions": Block(
+                stamp=fingerprint(past), make=lambda: panel("What became of it", command_list(past, prefix))
+            ),
+        }
+
+    def _counts(self) -> tuple[int, int]:
+        return len(self.proposed), sum(c.state in _UNDER_WAY for c in self.commands)
+
+    def _summary(self) -> str:
+        waiting, under_way = self._counts()
+        decide = f"{plural(waiting, 'proposal')} to decide" if waiting else "nothing to decide"
+        return f"{decide}, {under_way} under way" if under_way else decide
+
+    def _decisions(self, prefix: str) -> Component:
+        if not self.proposed:
+            return panel("Waits for your decision", html.P("Nothing waits for a decision.", className="quiet"))
+        cards = [
+            decision(
+                c,
+                self.runs[c.run],
+                alert=self.grounds.get(c.alert_id),
+                href=f"{prefix}run/{quote(c.run, safe='')}",
+            )
+            for c in self.proposed
+        ]
+        return panel("Waits for your decision", cards, key="decisions")
+
+
+async def layout(api: Api, prefix: str, query: Query) -> Component:
+    blocks, runs = await asyncio.gather(_heart(prefix).draw(api, query), api.runs())
+    return html.Main(
+        [
+            html.Div([html.H1("Control"), html.P(blocks["summary"])], className="page-head"),
+            nav.tabs(prefix, "control"),
+            html.Div(
+                [
+                    html.Div([blocks["decisions"], blocks["actions"]], className="main"),
+                    html.Aside(_own(runs, query.get("run", ""))),
+                ],
+                className="columns",
+            ),
+            verdict_place(),
+            blocks["heart"],
+        ],
+        className="page control",
+    )
+
+
+def _own(runs: Sequence[RunView], chosen: str) -> Component:
+    """A person's own command: first whose, then what."""
+    live = [run for run in runs if run.state not in _OVER]
+    if not live:
+        return panel("Ask a run", html.P("No run is going on.", className="quiet"))
+    options = [{"label": f"{run.name or run.id} ({run.project})"[:120], "value": run.id} for run in live]
+    first = chosen if chosen in {run.id for run in live} else live[0].id if len(live) == 1 else None
+    field = dcc.Dropdown(id="own-run", options=options, value=first, placeholder="Which run?", clearable=False)
+    return panel("Ask a run", [html.Label(["Run", field], className="whose-run"), html.Div(id="own-commands")])
+
+
+def register(app: Dash, api: Api, prefix: str) -> None:
+    _heart(prefix).register(app, api)
+
+    @app.callback(Output("own-commands", "children"), Input("own-run", "value"), State("own-run", "id"))
+    async def offer(run: str | None, _id: str) -> Component:
+        if not run:
+            return html.P("Choose a run to see what it can be asked for.", className="quiet")
+        try:
+            return own_commands(await api.run(run))
+        except NotFound as error:
+            return notice(error.title, error.detail, tone="warning")
+        except ApiError as error:
+            return notice(error.title, error.detail, tone="critical")
+
+
+def _heart(prefix: str) -> Heart:
+    async def look(api: Api, _query: Query) -> Mapping[str, Block]:
+        return (await Snapshot.take(api)).blocks(prefix)
+
+    return Heart(key="control", blocks=("summary", "decisions", "actions"), look=look)

@@ -1,0 +1,93 @@
+"""The whole service with its dashboard on a free port of this machine, served from a thread."""
+
+from __future__ import annotations
+
+import threading
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import uvicorn
+from sqlalchemy import update
+
+from rlvitals.contract.alert import Alert, AlertState, Severity, Transition
+from rlvitals.contract.command import CommandKind
+from rlvitals.contract.view import CommandView
+from rlvitals_dashboard.serve import create_service
+from rlvitals_monitor.control import mailbox
+from rlvitals_monitor.control.policy import Policies
+from rlvitals_monitor.settings import Settings
+from rlvitals_monitor.store.numbers import to_micros
+from rlvitals_monitor.store.tables import runs
+from tests.monitor.planted import an_alert, plant_run, plant_transition
+
+PATIENCE_S = 30.0
+
+
+class House:
+    """``store`` is the service's own: what a test plants there, the pages show. No worker judges meanwhile."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.app = create_service(settings, with_worker=False)
+        self.store = self.app.state.store
+        config = uvicorn.Config(self.app, port=0, log_level="error", timeout_graceful_shutdown=1)
+        self._server = uvicorn.Server(config)
+        self._thread = threading.Thread(target=self._server.run, daemon=True)
+
+    def __enter__(self) -> House:
+        self._thread.start()
+        ready = threading.Event()
+        for _ in range(int(PATIENCE_S / 0.02)):
+            if self._server.started:
+                return self
+            ready.wait(0.02)
+        raise TimeoutError("the service did not start")
+
+    def __exit__(self, *_: object) -> None:
+        self._server.should_exit = True
+        self._thread.join(PATIENCE_S)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._server.servers[0].sockets[0].getsockname()[1]}"
+
+    @property
+    def login(self) -> str:
+        return f"/ui/login?token={self.app.state.local_token}"
+
+    def plant(self, run: str = "r1", **given: Any) -> None:
+        """A run that is seen just now."""
+        with self.store.begin() as conn:
+            plant_run(conn, run, **given)
+            now = to_micros(now_utc())
+            conn.execute(update(runs).where(runs.c.id == run).values(created_at=now, seen_at=now, progress_at=now))
+
+    def fire(self, run: str = "r1", name: str = "a1", **given: Any) -> Transition:
+        """An alert of the run that began to fire a moment ago."""
+        at = now_utc() - timedelta(seconds=20)
+        alert: Alert = an_alert(id=name, run=run, since_time=at, severity=Severity.CRITICAL, **given)
+        change = Transition(
+            id=f"x-{name}",
+            alert=alert,
+            before=AlertState.PENDING,
+            after=AlertState.FIRING,
+            step=120,
+            at=at,
+            reason="held for 3 steps",
+        )
+        with self.store.begin() as conn:
+            plant_transition(conn, change)
+        return change
+
+    def propose(self, change: Transition, policies: Policies | None = None) -> CommandView:
+        with self.store.begin() as conn:
+            made = mailbox.propose(conn, change, policies or Policies(), now_utc())
+        assert isinstance(made, CommandView), made
+        return made
+
+    def ask(self, kind: CommandKind, argument: float | None = None, run: str = "r1") -> CommandView:
+        with self.store.begin() as conn:
+            return mailbox.request(conn, run, kind, argument, "ada", "because", now_utc())
+
+
+def now_utc() -> datetime:
+    return datetime.now(timezone.utc)
