@@ -14,7 +14,8 @@ from typing import Any
 
 from rlvitals_monitor.notify.address import Resolve
 from rlvitals_monitor.notify.channel import Channel
-from rlvitals_monitor.notify.message import as_text, compose
+from rlvitals_monitor.notify.compose import compose
+from rlvitals_monitor.notify.message import as_text
 from rlvitals_monitor.notify.notification import Notification
 from rlvitals_monitor.notify.parcel import Answer, Verdict, visible
 

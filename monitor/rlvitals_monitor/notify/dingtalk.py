@@ -14,10 +14,11 @@ from urllib.parse import parse_qs, urlsplit
 
 from rlvitals_monitor.notify.channel import Channel
 from rlvitals_monitor.notify.coded import Codes, judge_code
+from rlvitals_monitor.notify.compose import compose
 from rlvitals_monitor.notify.markup import as_markdown, inert
-from rlvitals_monitor.notify.message import clip, compose
 from rlvitals_monitor.notify.notification import Notification
 from rlvitals_monitor.notify.parcel import Answer, Parcel, Reply
+from rlvitals_monitor.notify.plain_text import clip
 
 GAP_S = 3.2
 TEXT_BYTES = 8000

@@ -10,16 +10,16 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from urllib.parse import urlsplit
 
-from rlvitals.contract.alert import AlertState, Severity, Transition
 from rlvitals_monitor.notify.channel import Channel
 from rlvitals_monitor.notify.coded import read_object
+from rlvitals_monitor.notify.compose import compose
+from rlvitals_monitor.notify.form import Attachment, form
 from rlvitals_monitor.notify.markup import apart, clip_units
-from rlvitals_monitor.notify.message import Message, compose
+from rlvitals_monitor.notify.message import Message, Tone
 from rlvitals_monitor.notify.notification import Notification
 from rlvitals_monitor.notify.parcel import (
     RETRY_AFTER_CAP_S,
@@ -31,17 +31,21 @@ from rlvitals_monitor.notify.parcel import (
     retry_after_s,
     words,
 )
+from rlvitals_monitor.notify.picture import draw
+from rlvitals_monitor.notify.room import fitting, utf16
 
 GAP_S = 2.0
 TITLE_CHARACTERS = 256
-PART_CHARACTERS = 1200
-NAME_CHARACTERS = 130
-VALUE_CHARACTERS = 170
+PART_CHARACTERS = 900
+DESCRIPTION_CHARACTERS = 2300
+LINKS_CHARACTERS = 1200
+NAME_CHARACTERS = 110
+VALUE_CHARACTERS = 150
 FIELDS = 8
 NOTHING = "–"
+PICTURE = "trend.png"
 
-_COLOURS = {Severity.INFO: 0x2F81F7, Severity.WARNING: 0xD29922, Severity.CRITICAL: 0xDA3633}
-_RESOLVED = 0x2DA44E
+_COLOURS = {Tone.INFO: 0x2F81F7, Tone.WARNING: 0xD29922, Tone.CRITICAL: 0xDA3633, Tone.RESOLVED: 0x2DA44E}
 _MARKUP = frozenset("\\*_~`|<>[]()#")
 _PATH = re.compile(r"/api(/v\d+)?/webhooks/\d+/[\w-]+/?")
 
@@ -54,13 +58,21 @@ def check(channel: Channel) -> str:
 
 def build(channel: Channel, notification: Notification, now: datetime) -> Parcel:
     """Asks Discord to answer only when the message is stored: without that it says 204 to what it drops."""
-    message, transition = compose(notification), notification.lead.transition
+    message = compose(notification)
+    embed = _embed(message)
+    if message.trend is not None:
+        embed["image"] = {"url": f"attachment://{PICTURE}"}
     body = {
-        "content": f"RL Vitals: {_state(transition)}",
-        "embeds": [_embed(message, transition)],
+        "content": f"RL Vitals: {escaped(message.state, NAME_CHARACTERS)}",
+        "embeds": [embed],
         "allowed_mentions": {"parse": []},
     }
-    return Parcel(body=json.dumps(body, ensure_ascii=False).encode(), query={"wait": "true"})
+    data = json.dumps(body, ensure_ascii=False)
+    if message.trend is None:
+        return Parcel(body=data.encode(), query={"wait": "true"})
+    picture = Attachment(name=PICTURE, kind="image/png", data=draw(message.trend))
+    content = form({"payload_json": data}, {"files[0]": picture}, notification.id)
+    return Parcel(body=content.body, headers={"content-type": content.kind}, query={"wait": "true"})
 
 
 def judge(reply: Reply, now: datetime) -> Answer:
@@ -74,15 +86,11 @@ def escaped(text: str, characters: int) -> str:
     return clip_units(apart(text), characters, lambda c: f"\\{c}" if c in _MARKUP else c)
 
 
-def _embed(message: Message, transition: Transition) -> Mapping[str, object]:
-    advice = f"{message.advice_label}: {message.advice}" if message.advice else ""
-    parts = [escaped(part, PART_CHARACTERS) for part in (message.summary, advice) if part]
-    if message.link:
-        parts.append(f"[{message.link_text}]({message.link})")
+def _embed(message: Message) -> dict[str, object]:
     return {
         "title": escaped(message.title, TITLE_CHARACTERS),
-        "description": "\n\n".join(parts),
-        "color": _RESOLVED if transition.after is AlertState.RESOLVED else _COLOURS[transition.alert.severity],
+        "description": _description(message),
+        "color": _COLOURS[message.tone],
         "fields": [
             {
                 "name": escaped(label, NAME_CHARACTERS) or NOTHING,
@@ -94,9 +102,13 @@ def _embed(message: Message, transition: Transition) -> Mapping[str, object]:
     }
 
 
-def _state(transition: Transition) -> str:
-    firing = transition.after is AlertState.FIRING
-    return str((transition.alert.severity if firing else transition.after).value).upper()
+def _description(message: Message) -> str:
+    told = [message.summary, *(f"{section.label}: {section.text}" for section in message.sections)]
+    every = (escaped(part, PART_CHARACTERS) for part in told if part)
+    parts = fitting(every, DESCRIPTION_CHARACTERS, lambda part: utf16(part) + 2)
+    links = [f"[{escaped(link.text, NAME_CHARACTERS)}]({link.url})" for link in message.links]
+    shown = fitting(links, LINKS_CHARACTERS, lambda link: utf16(link) + 3)
+    return "\n\n".join([*parts, *([" · ".join(shown)] if shown else [])]) or NOTHING
 
 
 def _taken(reply: Reply) -> Answer:

@@ -29,9 +29,11 @@ from urllib.parse import urlsplit
 
 from rlvitals_monitor.notify.address import Resolve, allowed_addresses
 from rlvitals_monitor.notify.channel import Channel
-from rlvitals_monitor.notify.message import Message, as_text, compose
+from rlvitals_monitor.notify.compose import compose
+from rlvitals_monitor.notify.message import Message, Section, as_text
 from rlvitals_monitor.notify.notification import Notification
 from rlvitals_monitor.notify.parcel import Answer, Verdict, visible
+from rlvitals_monitor.notify.picture import HEIGHT, WIDTH, draw
 
 GAP_S = 1.0
 OPTIONS = ("from", "to", "user", "tls")
@@ -89,11 +91,17 @@ def write(channel: Channel, notification: Notification, now: datetime) -> EmailM
     mail["Subject"] = message.title
     mail["Date"] = format_datetime(now)
     mail["Message-ID"] = f"<{notification.id}@{domain}>"
-    mail["References"] = f"<alert-{notification.lead.transition.alert.id}@{domain}>"
+    mail["References"] = f"<{_thread(notification)}@{domain}>"
     mail["Auto-Submitted"] = "auto-generated"
     # Python would send short lines in 8 bits, which a server need not take.
     mail.set_content(as_text(message), cte="quoted-printable")
-    mail.add_alternative(_html(message), subtype="html", cte="quoted-printable")
+    picture = f"trend-{notification.id}@{domain}" if message.trend is not None else ""
+    mail.add_alternative(_html(message, picture), subtype="html", cte="quoted-printable")
+    if message.trend is not None:
+        _add_picture(mail, draw(message.trend), picture)
+    for part in mail.walk():
+        if part.is_multipart():
+            part.set_boundary(f"rlvitals-{notification.id}-{part.get_content_subtype()}")
     return mail
 
 
@@ -183,14 +191,39 @@ def _mailboxes(text: str) -> list[tuple[str, str]]:
     return [(name, address) for name, address in found if address and " " not in address] if sound else []
 
 
-def _html(message: Message) -> str:
+def _thread(notification: Notification) -> str:
+    """An alert and its end are one conversation; digests are another."""
+    return "digests" if notification.run is None else f"alert-{notification.lead.transition.alert.id}"
+
+
+def _add_picture(mail: EmailMessage, picture: bytes, id: str) -> None:
+    html = mail.get_body(("html",))
+    if html is not None:
+        html.add_related(picture, "image", "png", cid=f"<{id}>", disposition="inline", filename="trend.png")
+
+
+def _section(section: Section) -> str:
+    text = f"<code>{_lines(section.text)}</code>" if section.exact else _lines(section.text)
+    return f"<p><b>{escape(section.label)}:</b> {text}</p>"
+
+
+def _html(message: Message, picture: str) -> str:
     rows = "".join(
         f"<tr><th align=left valign=top>{escape(label)}</th><td>{escape(text)}</td></tr>"
         for label, text in message.facts
     )
-    parts = [f"<h3>{escape(message.title)}</h3>", f"<p>{escape(message.summary)}</p>", f"<table>{rows}</table>"]
-    if message.advice:
-        parts.append(f"<p><b>{escape(message.advice_label)}:</b> {escape(message.advice)}</p>")
-    if message.link:
-        parts.append(f'<p><a href="{escape(message.link)}">{escape(message.link_text)}</a></p>')
+    parts = [f"<h3>{escape(message.title)}</h3>", f"<p>{_lines(message.summary)}</p>"]
+    parts += [f"<table>{rows}</table>"] if rows else []
+    if picture:
+        words = next((section.text for section in message.sections if section.exact), "")
+        parts.append(
+            f'<p><img src="cid:{escape(picture)}" width="{WIDTH}" height="{HEIGHT}" alt="{escape(words)}"></p>'
+        )
+    parts += [_section(section) for section in message.sections]
+    links = [f'<a href="{escape(link.url)}">{escape(link.text)}</a>' for link in message.links]
+    parts += [f"<p>{' | '.join(links)}</p>"] if links else []
     return f"<html><body>{''.join(parts)}</body></html>"
+
+
+def _lines(text: str) -> str:
+    return escape(text).replace("\n", "<br>")

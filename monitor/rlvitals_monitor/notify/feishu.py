@@ -15,13 +15,15 @@ from collections.abc import Mapping
 from datetime import datetime
 from urllib.parse import urlsplit
 
-from rlvitals.contract.alert import AlertState, Severity, Transition
 from rlvitals_monitor.notify.channel import Channel
 from rlvitals_monitor.notify.coded import Codes, judge_code
+from rlvitals_monitor.notify.compose import compose
 from rlvitals_monitor.notify.markup import apart
-from rlvitals_monitor.notify.message import Message, clip, compose
+from rlvitals_monitor.notify.message import Message, Tone
 from rlvitals_monitor.notify.notification import Notification
 from rlvitals_monitor.notify.parcel import Answer, Parcel, Reply
+from rlvitals_monitor.notify.plain_text import clip
+from rlvitals_monitor.notify.room import fitting
 
 GAP_S = 0.6
 TITLE_BYTES = 600
@@ -30,8 +32,12 @@ FIELD_BYTES = 600
 FIELDS = 8
 REST_S = 5.0
 SPREAD_S = 25.0
+ELEMENTS_BYTES = 18_000
+LINKS_BYTES = 4000
 
-_COLOURS = {Severity.INFO: "blue", Severity.WARNING: "orange", Severity.CRITICAL: "red"}
+Element = Mapping[str, object]
+
+_COLOURS = {Tone.INFO: "blue", Tone.WARNING: "orange", Tone.CRITICAL: "red", Tone.RESOLVED: "green"}
 _PATH = re.compile(r"/open-apis/bot/v2/hook/[\w-]+/?")
 _PERMANENT = frozenset({9499, 10003, 11246, 19001, 19002, 19021, 19022, 19024})
 _TOO_MANY = (11232, 11233, 99991400)
@@ -70,31 +76,47 @@ def _card(notification: Notification) -> Mapping[str, object]:
     message = compose(notification)
     return {
         "config": {"wide_screen_mode": True},
-        "header": {"title": _plain(message.title, TITLE_BYTES), "template": _colour(notification.lead.transition)},
+        "header": {"title": _plain(message.title, TITLE_BYTES), "template": _COLOURS[message.tone]},
         "elements": _elements(message),
     }
 
 
-def _elements(message: Message) -> list[Mapping[str, object]]:
-    elements: list[Mapping[str, object]] = []
+def _elements(message: Message) -> list[Element]:
+    elements: list[Element] = []
     if message.summary:
         elements.append({"tag": "div", "text": _plain(message.summary, PART_BYTES)})
     fields = [
         {"is_short": True, "text": _plain(f"{label}: {text}", FIELD_BYTES)}
         for label, text in message.facts[:FIELDS]
     ]
-    elements.append({"tag": "div", "fields": fields})
-    if message.advice:
-        elements.append({"tag": "div", "text": _plain(f"{message.advice_label}: {message.advice}", PART_BYTES)})
-    if message.link:
-        button = {"tag": "button", "text": _plain(message.link_text, FIELD_BYTES), "url": message.link}
-        elements.append({"tag": "action", "actions": [{**button, "type": "primary"}]})
-    return elements
+    if fields:
+        elements.append({"tag": "div", "fields": fields})
+    buttons = _buttons(message)
+    room = ELEMENTS_BYTES - sum(map(_size, [*elements, *buttons]))
+    sections: list[Element] = [
+        {"tag": "div", "text": _plain(f"{section.label}: {section.text}", PART_BYTES)}
+        for section in message.sections
+    ]
+    return [*elements, *fitting(sections, room, _size), *buttons]
+
+
+def _buttons(message: Message) -> list[Element]:
+    all_of_them: list[Element] = [
+        {
+            "tag": "button",
+            "text": _plain(link.text, FIELD_BYTES),
+            "url": link.url,
+            "type": "default" if i else "primary",
+        }
+        for i, link in enumerate(message.links)
+    ]
+    shown = fitting(all_of_them, LINKS_BYTES, _size)
+    return [{"tag": "action", "actions": shown}] if shown else []
+
+
+def _size(element: Element) -> int:
+    return len(json.dumps(element, ensure_ascii=False).encode()) + 1
 
 
 def _plain(text: str, octets: int) -> Mapping[str, str]:
     return {"tag": "plain_text", "content": clip(apart(text), characters=octets, octets=octets)}
-
-
-def _colour(transition: Transition) -> str:
-    return "green" if transition.after is AlertState.RESOLVED else _COLOURS[transition.alert.severity]

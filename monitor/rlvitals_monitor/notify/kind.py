@@ -27,7 +27,7 @@ class Kind:
 
     ``check`` answers what was expected of a channel that cannot work ("" if it can), without telling its secrets.
     ``options`` are the keys that only this kind knows, kept in `Channel.options`; ``gap_s`` is the least time
-    between two messages where the channel does not say.
+    between two messages where the channel does not say; ``pictures``: whether it takes any.
     """
 
     build: Build | None = None
@@ -36,3 +36,4 @@ class Kind:
     check: Check = _fine
     options: tuple[str, ...] = ()
     gap_s: float = 0.0
+    pictures: bool = False

@@ -7,9 +7,11 @@ alike and means nothing in any of them.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from rlvitals_monitor.notify.message import Message, clip
+from rlvitals_monitor.notify.message import Link, Message
+from rlvitals_monitor.notify.plain_text import clip
+from rlvitals_monitor.notify.room import fitting, utf16
 
 BREAK = "\u200b"
 _ALIKE = str.maketrans("\\`*~#|<>[]!", "＼｀＊～＃｜＜＞［］！")
@@ -31,18 +33,30 @@ def clip_units(text: str, units: int, escape: Callable[[str], str] = lambda c: c
     characters = units
     while True:
         shown = clip(text, characters=characters, escape=escape)
-        over = len(shown.encode("utf-16-le")) // 2 - units
+        over = utf16(shown) - units
         if over <= 0:
             return shown
         characters -= max(over // 2, 1)
 
 
 def as_markdown(message: Message, octets: int) -> str:
-    """A heading, paragraphs and a quote, within ``octets`` of UTF-8. The end is cut, the link never is."""
+    """A heading, paragraphs and a quote, within ``octets`` of UTF-8. The end is cut, links are whole."""
     facts = "\n".join(f"> {inert(label)}: {inert(text)}  " for label, text in message.facts)
-    advice = f"{inert(message.advice_label)}: {inert(message.advice)}" if message.advice else ""
-    summary = clip(inert(message.summary), characters=octets, octets=octets // 3)
-    link = f"\n\n[{message.link_text}]({message.link})" if message.link else ""
-    parts = [f"### {inert(message.title)}", summary, facts, advice]
-    room = octets - len(link.encode())
-    return clip("\n\n".join(part for part in parts if part), characters=octets, octets=room) + link
+    links = _links(message.links, octets // 2)
+    parts = [
+        f"### {inert(message.title)}",
+        clip(inert(message.summary), characters=octets, octets=octets // 4),
+        facts,
+    ]
+    parts += [
+        clip(f"{inert(section.label)}: {inert(section.text)}", characters=octets, octets=octets // 5)
+        for section in message.sections
+    ]
+    room = octets - len(links.encode())
+    return clip("\n\n".join(part for part in parts if part), characters=octets, octets=room) + links
+
+
+def _links(links: Sequence[Link], octets: int) -> str:
+    told = [f"[{inert(link.text)}]({link.url})" for link in links]
+    shown = fitting(told, octets, lambda link: len(link.encode()) + 3)
+    return "\n\n" + " | ".join(shown) if shown else ""

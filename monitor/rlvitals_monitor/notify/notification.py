@@ -8,6 +8,7 @@ from enum import Enum
 from rlvitals.contract.alert import AlertState, Severity, Transition
 from rlvitals.contract.report import RunInfo
 from rlvitals_monitor.notify.language import Language
+from rlvitals_monitor.notify.trend import Trend
 
 
 class Purpose(str, Enum):
@@ -82,10 +83,13 @@ class Action:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extras:
-    """What a message shows beside its items, as far as there is any. ``picture`` is a PNG of the trend."""
+    """What a message shows beside its items, as far as there is any.
 
-    sparkline: str = ""
-    picture: bytes = b""
+    ``draws`` is False where the trend goes as text only, also to a channel that takes pictures.
+    """
+
+    trend: Trend | None = None
+    draws: bool = True
     sample: Sample | None = None
     diagnosis: Diagnosis | None = None
     actions: tuple[Action, ...] = ()

@@ -21,11 +21,15 @@ class Verdict(str, Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parcel:
-    """One POST. ``headers`` and ``query`` (added to the address's own) hold signatures; ``body`` goes as it is."""
+    """One POST. ``headers`` and ``query`` (added to the address's own) hold signatures; ``body`` goes as it is.
+
+    ``path`` stands in place of the address's own, where a provider takes what it is at another.
+    """
 
     body: bytes
     headers: Mapping[str, str] = field(default_factory=dict)
     query: Mapping[str, str] = field(default_factory=dict)
+    path: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ from rlvitals_monitor.notify.address import AddressRefused, Resolve, allowed_add
 from rlvitals_monitor.notify.channel import Channel
 from rlvitals_monitor.notify.kind import Judge
 from rlvitals_monitor.notify.notification import Notification
-from rlvitals_monitor.notify.parcel import Answer, Parcel, Reply, Verdict
+from rlvitals_monitor.notify.parcel import WORDS_LIMIT, Answer, Parcel, Reply, Verdict
 from rlvitals_monitor.notify.registry import KINDS
 
 REPLY_BYTES = 4096
@@ -44,7 +44,26 @@ def send(
     *,
     resolver: Resolve = resolve,
 ) -> Answer:
-    """Tries once. Never raises for what the network or the provider does; ``words`` hold no secret."""
+    """Tries once; where a provider refuses a message with its picture, once more without: it costs no alert.
+
+    Never raises for what the network or the provider does; ``words`` hold no secret.
+    """
+    answer = _try(channel, notification, now, client, resolver)
+    if answer.verdict is not Verdict.PERMANENT or not has_picture(channel, notification):
+        return answer
+    bare = replace(notification, extras=replace(notification.extras, draws=False))
+    again = _try(channel, bare, now, client, resolver)
+    return replace(again, words=f"{again.words} (with its picture: {answer.words})"[:WORDS_LIMIT])
+
+
+def has_picture(channel: Channel, notification: Notification) -> bool:
+    extras = notification.extras
+    return KINDS[channel.kind].pictures and extras.draws and extras.trend is not None
+
+
+def _try(
+    channel: Channel, notification: Notification, now: datetime, client: httpx2.Client, resolver: Resolve
+) -> Answer:
     kind = KINDS[channel.kind]
     try:
         if kind.send is not None:
@@ -68,6 +87,8 @@ def _judged(
 
 def _post(channel: Channel, parcel: Parcel, client: httpx2.Client, resolver: Resolve) -> Reply:
     url = httpx2.URL(channel.url)
+    if parcel.path:
+        url = url.copy_with(path=parcel.path)
     if parcel.query:
         url = url.copy_merge_params(dict(parcel.query))
     port = url.port or _DEFAULT_PORT[url.scheme]

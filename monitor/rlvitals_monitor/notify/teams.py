@@ -13,12 +13,16 @@ from datetime import datetime
 from urllib.parse import parse_qs, urlsplit
 
 from rlvitals_monitor.notify.channel import Channel
-from rlvitals_monitor.notify.message import Message, compose
+from rlvitals_monitor.notify.compose import compose
+from rlvitals_monitor.notify.message import Message
 from rlvitals_monitor.notify.notification import Notification
 from rlvitals_monitor.notify.parcel import Answer, Parcel, Reply, Verdict, judge_status, words
+from rlvitals_monitor.notify.room import fitting
 
 GAP_S = 1.0
 FACTS = 10
+ACTIONS = 6
+BODY_BYTES = 22_000
 QUEUED = "queued; whether the flow then posted it is in its run history only"
 _ENDED = (".webhook.office.com", "outlook.office.com")
 _CARD = {
@@ -44,8 +48,9 @@ def check(channel: Channel) -> str:
 def build(channel: Channel, notification: Notification, now: datetime) -> Parcel:
     message = compose(notification)
     card: dict[str, object] = {**_CARD, "body": _body(message), "msteams": {"width": "Full"}}
-    if message.link:
-        card["actions"] = [{"type": "Action.OpenUrl", "title": message.link_text, "url": message.link}]
+    actions = [{"type": "Action.OpenUrl", "title": link.text, "url": link.url} for link in message.links[:ACTIONS]]
+    if actions:
+        card["actions"] = actions
     attachment = {"contentType": "application/vnd.microsoft.card.adaptive", "contentUrl": None, "content": card}
     body = {"type": "message", "attachments": [attachment]}
     return Parcel(body=json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode())
@@ -68,9 +73,12 @@ def _body(message: Message) -> list[Element]:
         _text([_run(f"{label}: ", weight="Bolder"), _run(text or "–")], spacing="Small")
         for label, text in message.facts[:FACTS]
     ]
-    if message.advice:
-        body.append(_text([_run(f"{message.advice_label}: ", weight="Bolder"), _run(message.advice)]))
-    return body
+    sections = [_text([_run(f"{s.label}: ", weight="Bolder"), _run(s.text)]) for s in message.sections]
+    return [*body, *fitting(sections, BODY_BYTES - sum(map(_size, body)), _size)]
+
+
+def _size(element: Element) -> int:
+    return len(json.dumps(element, ensure_ascii=False).encode()) + 1
 
 
 def _text(inlines: list[Element], spacing: str = "Default") -> Element:

@@ -7,13 +7,16 @@ from __future__ import annotations
 import html
 import json
 import re
+from dataclasses import dataclass
 from datetime import datetime
 from urllib.parse import urlsplit
 
 from rlvitals_monitor.notify.channel import Channel
 from rlvitals_monitor.notify.coded import read_object
+from rlvitals_monitor.notify.compose import compose
+from rlvitals_monitor.notify.form import Attachment, form
 from rlvitals_monitor.notify.markup import clip_units
-from rlvitals_monitor.notify.message import Message, compose
+from rlvitals_monitor.notify.message import Message
 from rlvitals_monitor.notify.notification import Notification
 from rlvitals_monitor.notify.parcel import (
     RETRY_AFTER_CAP_S,
@@ -24,12 +27,28 @@ from rlvitals_monitor.notify.parcel import (
     judge_status,
     words,
 )
+from rlvitals_monitor.notify.picture import draw
+from rlvitals_monitor.notify.room import fitting, utf16
 
 GAP_S = 3.2
 """20 a minute, the bound of a group; a private chat takes one a second."""
-PART_CHARACTERS = 600
 LINE_CHARACTERS = 160
-LINES = 8
+LINKS = 8
+
+_TAGS = len("<code></code>")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    """Bounds in UTF-16: of all, of one part; ``lines`` of facts."""
+
+    whole: int
+    part: int
+    lines: int
+
+
+TEXT = Size(whole=4000, part=620, lines=8)
+CAPTION = Size(whole=1000, part=260, lines=4)
 
 _PATH = re.compile(r"/bot\d+:[\w-]+/sendMessage")
 _CHAT = re.compile(r"-?\d{1,20}|@\w{4,64}", re.ASCII)
@@ -47,14 +66,19 @@ def check(channel: Channel) -> str:
 
 
 def build(channel: Channel, notification: Notification, now: datetime) -> Parcel:
-    body: dict[str, object] = {
-        "chat_id": channel.options.get("chat_id", ""),
-        "text": _text(compose(notification)),
-        "parse_mode": "HTML",
-        "link_preview_options": {"is_disabled": True},
-    }
+    """A photo with a caption where there is a trend; a caption takes a quarter of a message's text."""
+    message = compose(notification)
+    told = {"chat_id": channel.options.get("chat_id", ""), "parse_mode": "HTML"}
     if "message_thread_id" in channel.options:
-        body["message_thread_id"] = int(channel.options["message_thread_id"])
+        told["message_thread_id"] = channel.options["message_thread_id"]
+    if message.trend is not None:
+        photo = Attachment(name="trend.png", kind="image/png", data=draw(message.trend))
+        content = form({**told, "caption": _text(message, CAPTION)}, {"photo": photo}, notification.id)
+        path = f"{urlsplit(channel.url).path.rpartition('/')[0]}/sendPhoto"
+        return Parcel(body=content.body, headers={"content-type": content.kind}, path=path)
+    body: dict[str, object] = {**told, "text": _text(message, TEXT), "link_preview_options": {"is_disabled": True}}
+    if "message_thread_id" in told:
+        body["message_thread_id"] = int(told["message_thread_id"])
     return Parcel(body=json.dumps(body, ensure_ascii=False).encode())
 
 
@@ -82,13 +106,16 @@ def _taken(reply: Reply, ok: object) -> Answer:
     return Answer(verdict=Verdict.DELIVERED, words=f"HTTP {reply.status}{number}")
 
 
-def _text(message: Message) -> str:
-    facts = [_code(f"{label}: {text}", LINE_CHARACTERS) for label, text in message.facts[:LINES]]
-    advice = _code(f"{message.advice_label}: {message.advice}", PART_CHARACTERS) if message.advice else ""
-    summary = _code(message.summary, PART_CHARACTERS) if message.summary else ""
-    link = f'<a href="{html.escape(message.link)}">{html.escape(message.link_text)}</a>' if message.link else ""
-    parts = [_code(message.title, LINE_CHARACTERS), summary, "\n".join(facts), advice, link]
-    return "\n\n".join(part for part in parts if part)
+def _text(message: Message, size: Size) -> str:
+    """Links first take their room, then the parts in their order, as many as fit."""
+    links = [f'<a href="{html.escape(link.url)}">{html.escape(link.text)}</a>' for link in message.links[:LINKS]]
+    facts = [_code(f"{label}: {text}", LINE_CHARACTERS) for label, text in message.facts[: size.lines]]
+    summary = [_code(message.summary, size.part)] if message.summary else []
+    told = [_code(message.title, LINE_CHARACTERS), *summary, *(["\n".join(facts)] if facts else [])]
+    told += [_code(f"{section.label}: {section.text}", size.part) for section in message.sections]
+    room = size.whole - sum(utf16(link.text) + 3 for link in message.links[:LINKS])
+    parts = fitting(told, room, lambda part: utf16(html.unescape(part)) - _TAGS + 2)
+    return "\n\n".join([*parts, *([" | ".join(links)] if links else [])])
 
 
 def _code(text: str, units: int) -> str:

@@ -10,13 +10,21 @@ from datetime import datetime
 
 from rlvitals.contract import codec
 from rlvitals.contract.alert import Alert
+from rlvitals.contract.report import RunInfo
 from rlvitals_monitor.notify import alertmanager
 from rlvitals_monitor.notify.channel import Channel, secret_key
-from rlvitals_monitor.notify.message import TEXT_LIMIT, as_text, clip, compose
-from rlvitals_monitor.notify.notification import Notification
+from rlvitals_monitor.notify.compose import compose
+from rlvitals_monitor.notify.digest import totals
+from rlvitals_monitor.notify.message import as_text
+from rlvitals_monitor.notify.notification import Item, Notification, RunCount, Sample
 from rlvitals_monitor.notify.parcel import Answer, Parcel, Reply, judge_status
+from rlvitals_monitor.notify.plain_text import SAMPLE_LIMIT, TEXT_LIMIT, clip, spelt
+from rlvitals_monitor.notify.trend import sparkline
 
 BODY_VERSION = 1
+CHANGES = 12
+"""Of a message of more changes the rest is only counted, as in its text."""
+RUNS = 50
 BODIES = ("rlvitals", "alertmanager")
 OPTIONS = ("body",)
 
@@ -52,19 +60,30 @@ def sign(secret: str, event_id: str, timestamp_s: int, body: bytes) -> str:
 
 
 def _event(notification: Notification) -> dict[str, object]:
-    transition = notification.lead.transition
+    """``run``, ``alert`` and ``transition`` are of the first change; ``changes`` has them all."""
+    message, lead, extras = compose(notification), notification.lead, notification.extras
     return {
-        "type": f"alert.{transition.after.value}",
+        "type": f"alert.{lead.transition.after.value}",
         "version": BODY_VERSION,
         "id": notification.id,
-        "timestamp": transition.at,
-        "run": {
-            "id": notification.lead.run.id,
-            "name": _cut(notification.lead.run.name),
-            "project": _cut(notification.lead.run.project),
-            "framework": _cut(notification.lead.run.framework),
-            "model": _cut(notification.lead.run.model),
-        },
+        "timestamp": lead.transition.at,
+        **_change(lead),
+        "changes": [_change_of(item) for item in notification.items[:CHANGES]],
+        "counts": [_count(count) for count in notification.counts[:RUNS]],
+        "totals": dict(zip(("firing", "resolved"), totals(notification.counts), strict=True)),
+        "diagnosis": extras.diagnosis,
+        "trend": None if extras.trend is None else sparkline(extras.trend),
+        "sample": _sample(extras.sample),
+        "link": notification.link,
+        "links": [{"text": link.text, "url": link.url} for link in message.links],
+        "text": as_text(message),
+    }
+
+
+def _change(item: Item) -> dict[str, object]:
+    transition = item.transition
+    return {
+        "run": _run(item.run),
         "alert": _bounded(transition.alert),
         "transition": {
             "id": transition.id,
@@ -74,8 +93,33 @@ def _event(notification: Notification) -> dict[str, object]:
             "at": transition.at,
             "reason": _cut(transition.reason),
         },
-        "link": notification.link,
-        "text": as_text(compose(notification)),
+    }
+
+
+def _change_of(item: Item) -> dict[str, object]:
+    return {**_change(item), "symptom_of": _cut(item.symptom_of), "purpose": item.purpose}
+
+
+def _sample(sample: Sample | None) -> dict[str, object] | None:
+    if sample is None:
+        return None
+    completion = spelt(sample.completion, SAMPLE_LIMIT)
+    return {"step": sample.step, "why": sample.why, "reward": sample.reward, "completion": completion}
+
+
+def _count(count: RunCount) -> dict[str, object]:
+    rules = [{"rule": _cut(rule), "changes": changes} for rule, changes in count.rules]
+    told = {"firing": count.firing, "resolved": count.resolved, "severity": count.severity, "rules": rules}
+    return {"run": _run(count.run), **told}
+
+
+def _run(run: RunInfo) -> dict[str, str]:
+    return {
+        "id": run.id,
+        "name": _cut(run.name),
+        "project": _cut(run.project),
+        "framework": _cut(run.framework),
+        "model": _cut(run.model),
     }
 
 

@@ -8,8 +8,8 @@ from urllib.parse import parse_qs, urlsplit
 
 from rlvitals_monitor.notify.channel import Channel
 from rlvitals_monitor.notify.coded import Codes, judge_code
+from rlvitals_monitor.notify.compose import compose
 from rlvitals_monitor.notify.markup import as_markdown
-from rlvitals_monitor.notify.message import compose
 from rlvitals_monitor.notify.notification import Notification
 from rlvitals_monitor.notify.parcel import Answer, Parcel, Reply
 

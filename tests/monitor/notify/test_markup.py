@@ -11,8 +11,9 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from rlvitals.contract.report import RunInfo
+from rlvitals_monitor.notify.compose import compose
 from rlvitals_monitor.notify.markup import as_markdown, inert
-from rlvitals_monitor.notify.message import Message, compose
+from rlvitals_monitor.notify.message import Message
 from rlvitals_monitor.notify.notification import tell_one
 from tests.monitor.planted import a_transition, an_alert
 

@@ -13,9 +13,11 @@ from rlvitals.contract.alert import Proposal
 from rlvitals.contract.command import CommandKind
 from rlvitals.contract.report import RunInfo
 from rlvitals_monitor.notify import language
+from rlvitals_monitor.notify.compose import compose
 from rlvitals_monitor.notify.language import Language
-from rlvitals_monitor.notify.message import ELLIPSIS, as_text, clip, compose, link_to, number, plain, run_name
+from rlvitals_monitor.notify.message import as_text, link_to
 from rlvitals_monitor.notify.notification import Notification, tell_one
+from rlvitals_monitor.notify.plain_text import ELLIPSIS, clip, number, plain, run_name
 from tests.monitor.planted import a_transition, an_alert, resolved
 
 RUN = RunInfo(id="r1", name="tiny run", project="demo")
@@ -37,7 +39,7 @@ def test_a_message_says_what_where_since_when_how_far_and_what_to_do() -> None:
             "Value of kl.pull_ratio: 3.5 (threshold 1)",
             "Proposed: set_kl_coef 0.05",
             "What to do: Lower the KL coefficient.",
-            "http://me:1/ui/run/r1?attempt=t1&from=20&to=220",
+            "Open the run at step 120: http://me:1/ui/run/r1?attempt=t1&from=20&to=220",
         ]
     )
 
@@ -46,8 +48,9 @@ def test_a_recovery_says_at_which_step_and_gives_no_advice() -> None:
     message = compose(tell_one(id="m2", transition=resolved(a_transition()), run=RUN))
     assert message.title == "RESOLVED: kl_pull_dominates on tiny run (r1)"
     assert ("Resolved at step", "150") in message.facts
-    assert message.advice == ""
-    assert message.link == ""
+    assert dict(message.facts)["Lasted"] == "0 s, 33 steps"
+    assert message.sections == ()
+    assert message.links == ()
 
 
 def test_nan_both_infinities_and_missing_are_four_different_things() -> None:

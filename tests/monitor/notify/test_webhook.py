@@ -76,6 +76,6 @@ def test_the_body_tells_event_run_alert_transition_and_link() -> None:
     assert told["timestamp"] == "2026-05-04T12:00:00Z"
     assert told["run"]["name"] == "<b>"
     assert told["alert"]["rule"] == "kl_pull_dominates"
-    assert told["alert"]["proposal"] == {"kind": "set_kl_coef", "argument": 0.05}
+    assert told["alert"]["proposal"] == {"kind": "set_kl_coef", "argument": 0.05, "knob": ""}
     assert told["transition"]["before"] == "pending"
     assert told["transition"]["step"] == 120
