@@ -67,8 +67,14 @@ def _runbook(runbook: str) -> list[Component]:
 
 
 def _deeds(alert: Alert) -> list[Component]:
-    if alert.acknowledged_by:
-        return [html.Span(["Seen by ", *visible(alert.acknowledged_by, LONGEST_NAME)], className="muted")]
-    if alert.state is not AlertState.FIRING:
-        return []
-    return [do("I have seen it", "acknowledge", alert.id, tone="quiet")]
+    firing = alert.state is AlertState.FIRING
+    if not alert.acknowledged_by:
+        return [do("I have seen it", "acknowledge", alert.id, tone="quiet"), _hush(alert)] if firing else []
+    seen = html.Span(["Seen by ", *visible(alert.acknowledged_by, LONGEST_NAME)], className="muted")
+    return (
+        [seen, do("Take that back", "unacknowledge", alert.id, tone="quiet"), _hush(alert)] if firing else [seen]
+    )
+
+
+def _hush(alert: Alert) -> Component:
+    return do("Silence 1 h", "hush", alert.id, tone="quiet")

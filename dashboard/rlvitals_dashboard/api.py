@@ -28,18 +28,25 @@ from rlvitals.contract.hooks import HooksView
 from rlvitals.contract.report import EventKind
 from rlvitals.contract.rulebook import RuleBookView
 from rlvitals.contract.view import (
+    AuditView,
+    ChannelTest,
+    ChannelView,
     CommandView,
+    DeliveryView,
     EventView,
     MetricView,
     RuleView,
     RunView,
     SeriesView,
+    SilenceView,
     TextView,
 )
 
 T = TypeVar("T")
 
 TIMEOUT_S = 10.0
+PROVIDER_TIMEOUT_S = 90.0
+"""A test of a channel waits as long as the service waits for the provider."""
 LONGEST_WAIT_S = 20.0
 """How long one question for changes may stay open; the page asks again after it."""
 PAGE_ITEMS = 200
@@ -197,6 +204,41 @@ class Api:
     async def deny(self, command: str, reason: str = "") -> None:
         await self._post(f"/commands/{_segment(command)}/deny", {"reason": reason})
 
+    async def audit(self, run: str = "", cursor: str = "") -> tuple[tuple[AuditView, ...], str]:
+        """Newest first, of one run or of all, and the cursor of older lines ("" where there are none)."""
+        body = await self._get("/audit", run=run, cursor=cursor, limit=PAGE_ITEMS)
+        return _items(AuditView, body), str(body.get("next") or "")
+
+    # who is told
+
+    async def silences(self) -> tuple[SilenceView, ...]:
+        return _items(SilenceView, await self._get("/silences", limit=PAGE_ITEMS))
+
+    async def silence(self, wish: Mapping[str, Any]) -> SilenceView:
+        """``wish`` has ``match`` and the times; see the service's own description of it."""
+        return _one(SilenceView, await self._post("/silences", wish))
+
+    async def end_silence(self, silence: str) -> None:
+        await self._post(f"/silences/{_segment(silence)}/end", {})
+
+    async def silence_alert(self, alert: str, lasts_s: float) -> SilenceView:
+        """Its rule, on its run."""
+        return _one(SilenceView, await self._post(f"/alerts/{_segment(alert)}/silence", {"lasts_s": lasts_s}))
+
+    async def channels(self) -> tuple[ChannelView, ...]:
+        return _items(ChannelView, await self._get("/channels"))
+
+    async def test_channel(self, channel: str) -> ChannelTest:
+        """Waits for the provider."""
+        body = await self._post(f"/channels/{_segment(channel)}/test", {}, timeout=PROVIDER_TIMEOUT_S)
+        return _one(ChannelTest, body)
+
+    async def deliveries(self) -> tuple[DeliveryView, ...]:
+        return _items(DeliveryView, await self._get("/deliveries", limit=PAGE_ITEMS))
+
+    async def unacknowledge(self, alert: str) -> None:
+        await self._post(f"/alerts/{_segment(alert)}/unacknowledge", {})
+
     async def acknowledge(self, alert: str) -> None:
         await self._post(f"/alerts/{_segment(alert)}/acknowledge", {})
 
@@ -206,8 +248,9 @@ class Api:
         params = {k: v for k, v in query.items() if v not in (None, "")}
         return await self._send("GET", path, params=params, timeout=timeout)
 
-    async def _post(self, path: str, body: Mapping[str, Any]) -> Any:
-        return await self._send("POST", path, content=dumps(body), headers={"content-type": "application/json"})
+    async def _post(self, path: str, body: Mapping[str, Any], *, timeout: float = TIMEOUT_S) -> Any:
+        headers = {"content-type": "application/json"}
+        return await self._send("POST", path, content=dumps(body), headers=headers, timeout=timeout)
 
     async def _send(self, method: str, path: str, **options: Any) -> Any:
         who = visitor.get()

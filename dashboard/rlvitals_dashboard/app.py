@@ -14,9 +14,12 @@ from rlvitals_dashboard import deeds, nav, rule_banner
 from rlvitals_dashboard.api import Api, ApiError, NotFound, SignInNeeded
 from rlvitals_dashboard.components import Component, aria, notice, visible
 from rlvitals_dashboard.gate import Gate
+from rlvitals_dashboard.pages import audit as audit_page
+from rlvitals_dashboard.pages import channels as channels_page
 from rlvitals_dashboard.pages import control as control_page
 from rlvitals_dashboard.pages import run as run_page
 from rlvitals_dashboard.pages import runs as runs_page
+from rlvitals_dashboard.pages import silences as silences_page
 from rlvitals_dashboard.theme import css_variables
 
 PREFIX = "/ui/"
@@ -64,6 +67,8 @@ def create_dash(server: FastAPI, api: Api, prefix: str = PREFIX) -> Dash:
     runs_page.register(app, api, prefix)
     run_page.register(app, api)
     control_page.register(app, api, prefix)
+    for heart in (silences_page.HEART, audit_page.heart(prefix), channels_page.HEART):
+        heart.register(app, api)
     deeds.register(app, api)
     nav.register(app, api)
     rule_banner.register(app, api)
@@ -140,6 +145,12 @@ async def _page(api: Api, prefix: str, place: str, query: dict[str, str]) -> Com
             return await run_page.layout(api, unquote(name), query)
         case "control" if not name:
             return await control_page.layout(api, prefix, query)
+        case "control" if name == "silences":
+            return await silences_page.layout(api, prefix, query)
+        case "control" if name == "audit":
+            return await audit_page.layout(api, prefix, query)
+        case "channels" if not name:
+            return await channels_page.layout(api, query)
         case _:
             return _sorry("Not here", "There is no such page.")
 

@@ -13,11 +13,13 @@ from dash import ALL, Dash, Input, Output, State, ctx, html
 from dash.exceptions import PreventUpdate
 
 from rlvitals.contract.command import CommandKind, CommandState
-from rlvitals.contract.view import CommandView
+from rlvitals.contract.view import CommandView, SilencePurpose, SilenceState, SilenceView
 from rlvitals_dashboard.api import Api, ApiError
-from rlvitals_dashboard.components import Component, notice
+from rlvitals_dashboard.components import Component, notice, visible, when
+from rlvitals_dashboard.silence_panel import FIELDS
 from rlvitals_dashboard.words import plural
 
+HUSH_S = 3600.0
 Said: TypeAlias = Mapping[str, object]
 """What was typed beside the button, by name."""
 
@@ -100,9 +102,74 @@ async def _acknowledge(api: Api, alert: str, _said: Said) -> Component:
     return None
 
 
+async def _unacknowledge(api: Api, alert: str, _said: Said) -> Component:
+    await api.unacknowledge(alert)
+    return None
+
+
+async def _hush(api: Api, alert: str, _said: Said) -> Component:
+    made = await api.silence_alert(alert, HUSH_S)
+    words = ["Nobody is told of this rule on this run; it ends ", when(made.ends_at), "."]
+    return notice("Silenced.", [*words, " It stands under Control, Silences."], tone="good")
+
+
+async def _silence(api: Api, _subject: str, said: Said) -> Component:
+    wish = {
+        "match": _matchers(said),
+        "lasts_s": float(words_of(said, "lasts") or HUSH_S),
+        "why": words_of(said, "why"),
+    }
+    return _silenced(await api.silence(wish))
+
+
+async def _maintenance(api: Api, _subject: str, said: Said) -> Component:
+    hours = number_of(said)
+    wish: dict[str, Any] = {
+        "purpose": SilencePurpose.MAINTENANCE.value,
+        "match": _matchers(said),
+        "lasts_s": None if hours is None else hours * 3600.0,
+        "why": words_of(said, "why"),
+    }
+    starts, cron = words_of(said, "starts"), words_of(said, "cron")
+    if starts and starts.lower() != "now":
+        wish["starts_at"] = f"{starts.removesuffix('Z').strip().replace(' ', 'T')}Z"
+    if cron:
+        wish |= {"cron": cron, "zone": words_of(said, "zone") or "UTC"}
+    return _silenced(await api.silence(wish))
+
+
+def _matchers(said: Said) -> list[str]:
+    return [f"{name}={words_of(said, name)}" for name in FIELDS if words_of(said, name)]
+
+
+def _silenced(made: SilenceView) -> Component:
+    if made.state is SilenceState.ACTIVE:
+        return notice("In force.", ["It ends ", when(made.now_until or made.ends_at), "."], tone="good")
+    return notice("Planned.", ["It begins ", when(made.next_at or made.starts_at), "."], tone="good")
+
+
+async def _end_silence(api: Api, silence: str, _said: Said) -> Component:
+    await api.end_silence(silence)
+    return notice("Ended. Messages go out again.")
+
+
+async def _test_channel(api: Api, channel: str, _said: Said) -> Component:
+    told = await api.test_channel(channel)
+    answer = html.Q(visible(told.answer, 500)) if told.answer else "It said nothing."
+    if told.delivered:
+        return notice(f"{channel} took the test.", ["The provider said: ", answer], tone="good")
+    return notice(f"{channel} did not take the test.", ["The provider said: ", answer], tone="critical")
+
+
 DEEDS: Mapping[str, Callable[[Api, str, Said], Awaitable[Any]]] = {
     "approve": _approve,
     "deny": _deny,
     "own": _own,
     "acknowledge": _acknowledge,
+    "unacknowledge": _unacknowledge,
+    "hush": _hush,
+    "silence": _silence,
+    "maintenance": _maintenance,
+    "end-silence": _end_silence,
+    "test-channel": _test_channel,
 }

@@ -28,6 +28,7 @@ PLACES = (
 )
 CONTROL = (
     Place(path="control", title="Actions"),
+    Place(path="control/silences", title="Silences"),
     Place(path="control/audit", title="Audit"),
 )
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields
 from rlvitals.contract.alert import AlertState, Severity
 from rlvitals.contract.command import CommandState
 from rlvitals.contract.hooks import HookState
-from rlvitals.contract.view import Light, RunState
+from rlvitals.contract.view import Light, RunState, SilenceState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,6 +168,21 @@ COMMAND_STATES = {
     CommandState.DENIED: Look(tone="idle", mark="✕", word="Denied"),
     CommandState.EXPIRED: Look(tone="idle", mark="◷", word="Expired"),
 }
+
+SILENCE_STATES = {
+    SilenceState.ACTIVE: Look(tone="info", mark="●", word="In force"),
+    SilenceState.RESTING: Look(tone="idle", mark="◷", word="Comes again"),
+    SilenceState.PENDING: Look(tone="idle", mark="○", word="To come"),
+    SilenceState.ENDED: Look(tone="idle", mark="✓", word="Over"),
+}
+
+DELIVERY_STATES = {
+    "waiting": Look(tone="info", mark="…", word="Waits"),
+    "delivered": Look(tone="good", mark="✓", word="Delivered"),
+    "failed": Look(tone="critical", mark="✕", word="Given up"),
+    "dropped": Look(tone="idle", mark="–", word="Left out"),
+}
+"""By the names that the service gives; an unknown one is shown as it is."""
 
 HOOK_STATES = {
     HookState.SEEN: Look(tone="good", mark="●", word="Sees"),

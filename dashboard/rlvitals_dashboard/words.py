@@ -82,6 +82,20 @@ def plural(count: int, one: str, many: str = "") -> str:
     return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
+def duration(seconds: float) -> str:
+    """In the two largest units that it has: ``90 s``, ``1 h 30 min``, ``7 days``."""
+    if not math.isfinite(seconds):
+        return number(seconds)
+    whole = round(seconds)
+    if whole < 120:
+        return f"{whole} s"
+    minutes = round(whole / 60)
+    days, hours, rest = minutes // 1440, minutes // 60 % 24, minutes % 60
+    if days:
+        return plural(days, "day") + (f" {hours} h" if hours else "")
+    return " ".join(part for part in (f"{hours} h" if hours else "", f"{rest} min" if rest else "") if part)
+
+
 def steps(numbers: tuple[int, ...], most: int = 3) -> str:
     """``step 4`` or ``steps 4, 9, 12 and 5 more``: the latest ones, since these are looked for."""
     shown = ", ".join(f"{n:,}" for n in numbers[-most:])

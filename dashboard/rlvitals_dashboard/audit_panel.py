@@ -1,0 +1,46 @@
+"""The audit as people see it: who did what, when, to which run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from urllib.parse import quote
+
+from dash import dcc, html
+
+from rlvitals.contract.view import AuditView
+from rlvitals_dashboard.components import LONGEST_NAME, Component, aria, visible, when
+
+
+def audit_table(lines: Sequence[AuditView], prefix: str) -> Component:
+    """Newest first."""
+    if not lines:
+        return html.P("No line fits.", className="quiet")
+    names = ("When", "Who", "What", "Run", "Detail")
+    head = html.Thead(html.Tr([html.Th(name, scope="col") for name in names]))
+    return html.Div(
+        html.Table([head, html.Tbody([_row(line, prefix) for line in lines])], className="lines"),
+        className="scroll",
+        tabIndex=0,
+        role="region",
+        **aria(label="Lines of the audit"),
+    )
+
+
+def _row(line: AuditView, prefix: str) -> Component:
+    what: Component = html.Span(visible(line.what, 64))
+    if line.command_id:
+        what = dcc.Link(what, href=f"{prefix}control/command/{quote(line.command_id, safe='')}")
+    run = (
+        dcc.Link(visible(line.run, LONGEST_NAME), href=f"{prefix}run/{quote(line.run, safe='')}")
+        if line.run
+        else "–"
+    )
+    return html.Tr(
+        [
+            html.Td(when(line.at)),
+            html.Td(visible(line.who, LONGEST_NAME)),
+            html.Td(what),
+            html.Td(run),
+            html.Td(visible(line.detail, 400), className="detail"),
+        ]
+    )

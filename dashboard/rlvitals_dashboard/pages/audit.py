@@ -1,0 +1,64 @@
+"""Who did what to which run: the append-only audit, with a filter that the address holds, and its export."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from urllib.parse import urlencode
+
+from dash import dcc, html
+
+from rlvitals.contract.view import AuditView
+from rlvitals_dashboard import nav
+from rlvitals_dashboard.api import Api
+from rlvitals_dashboard.audit_panel import audit_table
+from rlvitals_dashboard.components import Component, panel
+from rlvitals_dashboard.heart import Block, Heart, Query
+from rlvitals_dashboard.live import fingerprint
+
+FILTERS = ("run", "who", "what")
+LONGEST_FILTER = 128
+
+
+async def layout(api: Api, prefix: str, query: Query) -> Component:
+    asked = {name: query[name][:LONGEST_FILTER] for name in (*FILTERS, "cursor") if query.get(name)}
+    blocks = await heart(prefix).draw(api, asked)
+    return html.Main(
+        [
+            html.Div([html.H1("Audit"), html.P("Nothing is ever removed from it.")], className="page-head"),
+            nav.tabs(prefix, "control/audit"),
+            _filter(prefix, asked),
+            blocks["list"],
+            blocks["heart"],
+        ],
+        className="page control",
+    )
+
+
+def _filter(prefix: str, asked: Query) -> Component:
+    """A form as the web knows it: the answer is a page with an address of its own."""
+    fields = [
+        html.Label([name.capitalize(), dcc.Input(name=name, value=asked.get(name, ""), maxLength=LONGEST_FILTER)])
+        for name in FILTERS
+    ]
+    show = html.Button("Show", type="submit", className="button")
+    return html.Form([*fields, show], action=f"{prefix}control/audit", method="GET", className="filter")
+
+
+def heart(prefix: str) -> Heart:
+    async def look(api: Api, query: Query) -> Mapping[str, Block]:
+        lines, older = await api.audit(query.get("run", ""), query.get("cursor", ""))
+        shown = [line for line in lines if _fits(line, query)]
+        way = f"{prefix}control/audit?{urlencode({**query, 'cursor': older})}" if older else ""
+        more = dcc.Link("Older lines", href=way, refresh=True) if older else None
+        return {
+            "list": Block(
+                stamp=fingerprint(shown, older),
+                make=lambda: panel("Lines", [audit_table(shown, prefix), more], count="newest first"),
+            )
+        }
+
+    return Heart(key="audit", blocks=("list",), look=look)
+
+
+def _fits(line: AuditView, query: Query) -> bool:
+    return all(query.get(name, "").lower() in getattr(line, name).lower() for name in ("who", "what"))

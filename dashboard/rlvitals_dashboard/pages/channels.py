@@ -1,0 +1,44 @@
+"""Where alerts go, how it fared, and a test that repeats the provider's own words."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+from dash import html
+
+from rlvitals_dashboard.api import Api
+from rlvitals_dashboard.channel_panel import channel_cards, channel_summary, delivery_list
+from rlvitals_dashboard.components import Component, panel
+from rlvitals_dashboard.deeds import verdict_place
+from rlvitals_dashboard.heart import Block, Heart, Query
+from rlvitals_dashboard.live import fingerprint
+
+
+async def _look(api: Api, _query: Query) -> Mapping[str, Block]:
+    channels, deliveries = await asyncio.gather(api.channels(), api.deliveries())
+    return {
+        "summary": Block(stamp=fingerprint(channels), make=lambda: channel_summary(channels)),
+        "channels": Block(stamp=fingerprint(channels), make=lambda: channel_cards(channels)),
+        "messages": Block(
+            stamp=fingerprint(deliveries),
+            make=lambda: panel("Messages", delivery_list(deliveries), count="newest first"),
+        ),
+    }
+
+
+HEART = Heart(key="channels", blocks=("summary", "channels", "messages"), look=_look)
+
+
+async def layout(api: Api, query: Query) -> Component:
+    blocks = await HEART.draw(api, query)
+    return html.Main(
+        [
+            html.Div([html.H1("Channels"), html.P(blocks["summary"])], className="page-head"),
+            blocks["channels"],
+            blocks["messages"],
+            verdict_place(),
+            blocks["heart"],
+        ],
+        className="page channels",
+    )
