@@ -17,12 +17,14 @@ from rlvitals_monitor.alerts.rulebook import RuleBook
 from rlvitals_monitor.alerts.settings import RuleSettings
 from rlvitals_monitor.api import (
     alerts,
+    audit,
     backtests,
     channels,
     commands,
     health,
     incidents,
     login,
+    policies,
     problems,
     replay,
     rules,
@@ -93,6 +95,8 @@ _PARTS = (
     replay,
     backtests,
     commands,
+    policies,
+    audit,
     channels,
     health,
     login,

@@ -23,7 +23,7 @@ from rlvitals.contract.report import (
 )
 from rlvitals_monitor.api.deps import ContractResponse, Ingester, NowDep
 from rlvitals_monitor.auth import Principal
-from rlvitals_monitor.control import mailbox
+from rlvitals_monitor.control import handover
 from rlvitals_monitor.document import JSON, NDJSON, REFUSALS_MAX, Document, read_columns, read_lines, unpack
 from rlvitals_monitor.errors import Forbidden, ServiceError, TooLarge, WrongMediaType
 from rlvitals_monitor.settings import Settings
@@ -162,7 +162,7 @@ def _record_outcomes(
     for outcome in outcomes:
         try:
             with connection.begin_nested():
-                mailbox.record_outcome(connection, batch.run.id, outcome, now)
+                handover.record_outcome(connection, batch.run.id, outcome, now)
         except (ServiceError, ValueError, SQLAlchemyError) as error:
             line = lines.get(outcome.seq, 1)
             refused.append(
@@ -174,7 +174,7 @@ def _record_outcomes(
 def _pending(connection: Connection, run: str, now: datetime) -> tuple[Command, ...]:
     try:
         with connection.begin_nested():
-            return mailbox.pending_for(connection, run, now)
+            return handover.pending_for(connection, run, now)
     except (ServiceError, ValueError, SQLAlchemyError):
         # Reports are worth more than commands, which stay pending for the next receipt.
         return ()

@@ -17,14 +17,14 @@ from rlvitals.contract.alert import AlertState, Transition
 from rlvitals_monitor.alerts.engine import STEPS_A_CALL, Cache, advance
 from rlvitals_monitor.alerts.rulebook import RuleBook
 from rlvitals_monitor.alerts.settings import RuleSettings
-from rlvitals_monitor.control import mailbox
+from rlvitals_monitor.control import handover, mailbox
 from rlvitals_monitor.control.bounds import Limits
 from rlvitals_monitor.control.policy import Policies
 from rlvitals_monitor.live import Live
 from rlvitals_monitor.notify import dispatch
 from rlvitals_monitor.notify.channel import Channels
 from rlvitals_monitor.rules.rule import Rule
-from rlvitals_monitor.store import alerts, evaluations
+from rlvitals_monitor.store import alerts, commands, evaluations
 from rlvitals_monitor.store.engine import Store
 
 TICK_S = 1.0
@@ -143,9 +143,15 @@ class Worker:
 
     def _route(self, now: datetime) -> None:
         for _ in range(ROUNDS_A_TICK):
-            runs: dict[str, None] = {}
             with self._store.begin() as connection:
-                waiting = alerts.unrouted(connection, ROUTED_A_ROUND)
+                found = alerts.unrouted(connection, ROUTED_A_ROUND)
+            if not found:
+                return
+            for transition in found:
+                self._propose(transition, now)
+            asked, runs = {transition.id for transition in found}, dict[str, None]()
+            with self._store.begin() as connection:
+                waiting = [t for t in alerts.unrouted(connection, ROUTED_A_ROUND) if t.id in asked]
                 for transition in waiting:
                     if self._pass_on(connection, transition, now):
                         runs[transition.alert.run] = None
@@ -154,24 +160,37 @@ class Worker:
             if len(waiting) < ROUTED_A_ROUND:
                 return
 
+    def _propose(self, transition: Transition, now: datetime) -> None:
+        """One run in one transaction, since a command is audited and the audit's lock is taken after a run's."""
+        if now - transition.at > NEWS_FOR or transition.after is not AlertState.FIRING:
+            return
+        if transition.alert.proposal is None:
+            return
+
+        def ask() -> None:
+            with self._store.begin() as connection:
+                mailbox.propose(connection, transition, self._policies, now, self._limits)
+
+        self._guarded(f"proposing what {transition.alert.rule} would do", ask)
+
     def _pass_on(self, connection: Connection, transition: Transition, now: datetime) -> bool:
-        """Deliveries and a command for one transition, or for none of it: a fault in one holds up no other."""
+        """Deliveries of one transition, or none: a fault in one holds up no other."""
         if now - transition.at > NEWS_FOR:
             return False
 
-        def both() -> None:
+        def pass_on() -> None:
             with connection.begin_nested():
                 dispatch.route(connection, transition, self._channels, now)
-                if transition.after is AlertState.FIRING and transition.alert.proposal is not None:
-                    mailbox.propose(connection, transition, self._policies, now, self._limits)
 
-        return self._guarded(f"routing {transition.id}", both)
+        return self._guarded(f"routing {transition.id}", pass_on)
 
     def _expire(self, now: datetime) -> None:
-        with self._store.begin() as connection:
-            runs = mailbox.expire(connection, now)
-        if self._live is not None:
-            for run in runs:
+        with self._store.read() as connection:
+            runs = commands.overdue_runs(connection, now)
+        for run in runs:
+            with self._store.begin() as connection:
+                handover.expire(connection, run, now)
+            if self._live is not None:
                 self._live.publish(run)
 
     def _tell(self, runs: Iterable[str]) -> None:

@@ -151,7 +151,7 @@ def test_a_memory_that_cannot_be_read_is_a_failure_of_that_run_alone(store: Stor
     assert len(fired(store, "bad")) == len(fired(store, "good")) == 1
 
 
-def test_a_transition_that_cannot_be_routed_holds_up_no_other(
+def test_a_command_that_cannot_be_proposed_holds_up_neither_the_news_nor_another_run(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     send(store, SICK, run="bad")
@@ -167,7 +167,7 @@ def test_a_transition_that_cannot_be_routed_holds_up_no_other(
     worker = Worker(store, channels=channels())
     worker.tick(LATER)
     assert (states(store, "bad"), states(store, "good")) == ([], [CommandState.PROPOSED])
-    assert (deliveries(store), worker.failures) == (1, 1)
+    assert (deliveries(store), worker.failures) == (2, 1)
 
 
 def test_old_news_is_recorded_and_told_to_nobody(store: Store) -> None:

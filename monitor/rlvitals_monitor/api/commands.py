@@ -1,4 +1,4 @@
-"""Commands: what waits for a person, what a person asks for, what became of it, and who did what."""
+"""Commands: what waits for a person, what a person asks for, and what became of it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fastapi import APIRouter, Depends, Query, Request
 from pydantic import Field, StrictFloat
 
 from rlvitals.contract.command import CommandKind, CommandState
-from rlvitals.contract.view import AuditView, CommandView, Page
+from rlvitals.contract.view import CommandView, Page
 from rlvitals_monitor.api.deps import (
     PAGE_DEFAULT,
     ContractResponse,
@@ -36,11 +36,14 @@ _Words = Annotated[str, Field(max_length=1000)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
-    """``argument``: the new KL coefficient, a factor on the learning rate, or the longest pause in seconds."""
+    """``argument``: the new KL coefficient or value of ``knob``, a factor on the learning rate, or the longest pause
+    in seconds.
+    """
 
     kind: CommandKind
     argument: StrictFloat | None = None
     why: _Words = ""
+    knob: Annotated[str, Field(max_length=64)] = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,9 +86,14 @@ def list_commands(
 def ask(
     run: RunId, body: Ask, store: StoreDep, live: LiveDep, limits: LimitsDep, who: Operator, now: NowDep
 ) -> ContractResponse:
-    """A person's own command: it needs no further approval and rides on the run's next receipt."""
+    """A person's own command: it needs no further approval and rides on the run's next receipt.
+
+    Where two people must approve, it waits as ``proposed`` for another one.
+    """
     with store.begin() as conn:
-        made = mailbox.request(conn, run, body.kind, body.argument, who.name, body.why, now, limits)
+        made = mailbox.request(
+            conn, run, body.kind, body.argument, who.name, body.why, now, limits, knob=body.knob
+        )
     live.publish(run)
     return ContractResponse(made, status_code=201)
 
@@ -100,7 +108,10 @@ def approve(
     now: NowDep,
     body: Approval | None = None,
 ) -> ContractResponse:
-    """Releases a proposal; 409 when it is decided already or expired."""
+    """Releases a proposal, or adds a voice where two people must approve (``persons``, ``voices``).
+
+    409 when it is decided already or expired, when the run has ended, or when this person has approved it before.
+    """
     argument = body.argument if body else None
     with store.begin() as conn:
         made = mailbox.approve(conn, command, who.name, now, argument, limits)
@@ -117,14 +128,3 @@ def deny(
         made = mailbox.deny(conn, command, who.name, body.reason if body else "", now)
     live.publish(made.run)
     return ContractResponse(made)
-
-
-@router.get("/audit", response_model=page_of(AuditView))
-def list_audit(
-    store: StoreDep, _who: Reader, run: RunQuery = None, cursor: CursorQuery = "", limit: Limit = PAGE_DEFAULT
-) -> ContractResponse:
-    """Every change of every command, newest first; nothing is ever removed."""
-    after = read_cursor(cursor, int)[0] if cursor else None
-    with store.read() as conn:
-        items, more = commands.audit_page(conn, run=run, after=after, limit=limit)
-    return ContractResponse(Page(items=items, next=write_cursor(more) if more else ""))

@@ -16,7 +16,16 @@ from rlvitals.contract.command import ARGUMENT_KINDS, Bounds, CommandKind
 
 LEAST_PAUSE_S = 1.0
 _LEAST = math.ulp(0.0)
-_FACTORS = ("automatic_factor", "approved_kl_down", "approved_kl_up", "approved_lr_down", "approved_lr_up")
+_FACTORS = (
+    "automatic_factor",
+    "approved_kl_down",
+    "approved_kl_up",
+    "approved_lr_down",
+    "approved_lr_up",
+    "command_factor",
+    "step_factor",
+)
+_GRAVE = ARGUMENT_KINDS | {CommandKind.STOP}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +33,12 @@ class Limits:
     """What the operator allows. Factors are on the user's own value.
 
     A person may go a long way down and a short way up: too small a penalty shows in the charts for hundreds of
-    steps, too large a one ends a run in one. The client's own limits are the same by default.
+    steps, too large a one ends a run in one. ``command_factor`` is the most that one command may move the value in
+    force by, ``step_factor`` all commands at one step, whoever asks; ``rest_steps`` lie between two changes of one
+    number, ``changes`` is how many a run takes in all. The client's own limits are the same by default.
+
+    Commands of ``two_person_kinds``, and those that change or end a run of ``two_person_projects``, need two
+    different named people, also where the policy is ``auto``.
     """
 
     automatic_factor: float = 2.0
@@ -32,6 +46,10 @@ class Limits:
     approved_kl_up: float = 10.0
     approved_lr_down: float = 100.0
     approved_lr_up: float = 2.0
+    command_factor: float = 10.0
+    step_factor: float = 10.0
+    rest_steps: int = 3
+    changes: int = 200
     longest_pause_s: float = 1800.0
     cool_down_steps: int = 50
     cool_down_s: float = 300.0
@@ -39,6 +57,8 @@ class Limits:
     proposals: int = 50
     proposal_open_s: float = 4 * 3600.0
     delivery_open_s: float = 3600.0
+    two_person_kinds: frozenset[CommandKind] = frozenset()
+    two_person_projects: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         for name in _FACTORS:
@@ -46,6 +66,11 @@ class Limits:
                 raise ValueError(f"{name}: expected a finite factor of at least 1, got {getattr(self, name)}")
         if not LEAST_PAUSE_S <= self.longest_pause_s < math.inf:
             raise ValueError(f"longest_pause_s: expected at least {LEAST_PAUSE_S} s, got {self.longest_pause_s}")
+
+    def persons(self, kind: CommandKind, project: str) -> int:
+        """How many must approve. Where a project asks for two, one still may pause, resume and save."""
+        asked = kind in self.two_person_kinds or (project in self.two_person_projects and kind in _GRAVE)
+        return 2 if asked else 1
 
 
 def users_value(kind: CommandKind, config: Mapping[str, object]) -> float | None:

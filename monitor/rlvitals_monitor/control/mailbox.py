@@ -1,4 +1,4 @@
-"""The life of a command: proposed or asked for, decided, handed out on a receipt, answered, or expired.
+"""Commands come to be: proposed by a rule or a policy, asked for by a person, approved or denied.
 
 Every function takes the caller's transaction and writes an audit line for each change. Decisions are conditional
 updates: of two people who decide at once the second gets a `Conflict` that says what the first one did.
@@ -13,34 +13,22 @@ from datetime import datetime, timedelta
 from sqlalchemy import Connection
 
 from rlvitals.contract.alert import Proposal, Transition
-from rlvitals.contract.command import Command, CommandKind, CommandState, Outcome
-from rlvitals.contract.report import Phase
+from rlvitals.contract.command import Command, CommandKind, CommandState
 from rlvitals.contract.view import CommandView
-from rlvitals_monitor.control.bounds import Limits, bounds_for
-from rlvitals_monitor.control.policy import (
-    OPEN,
-    Cause,
-    Policies,
-    Refusal,
-    Situation,
-    Why,
-    admit,
-    argument_of,
-    check_argument,
-    command_id,
-    decide,
-    judge,
-)
+from rlvitals_monitor.control.admission import admit, alive, check_argument
+from rlvitals_monitor.control.bounds import Limits
+from rlvitals_monitor.control.change import bounds_of
+from rlvitals_monitor.control.ledger import audit, locked_subject, situation_of, told, view_of
+from rlvitals_monitor.control.policy import Cause, Decision, Policies, argument_of, command_id, decide, judge
+from rlvitals_monitor.control.quorum import has_spoken, is_enough, persons
+from rlvitals_monitor.control.situation import Refusal, Why
 from rlvitals_monitor.errors import BadRequest, Conflict, NotFound
 from rlvitals_monitor.store import commands as store
-from rlvitals_monitor.store.commands import DETAIL_LIMIT, WHO_LIMIT, Subject
+from rlvitals_monitor.store.audit import DETAIL_LIMIT, WHO_LIMIT, append_audit, is_audited
+from rlvitals_monitor.store.commands import Subject
+from rlvitals_monitor.store.policies import chosen_policies
+from rlvitals_monitor.store.voices import add_voice, take_back_voices
 from rlvitals_monitor.store.words import storable
-
-SERVICE, TRAINER = "service", "trainer"
-_ENDED = frozenset({Phase.FINISHED, Phase.FAILED})
-_ENDS = frozenset({CommandState.APPLIED, CommandState.REFUSED, CommandState.EXPIRED})
-# What the trainer did before it heard of an expiry is true all the same.
-_ANSWERABLE = (CommandState.PENDING, CommandState.DELIVERED, CommandState.EXPIRED)
 
 
 def propose(
@@ -51,18 +39,18 @@ def propose(
     alert = transition.alert
     if alert.proposal is None:
         return Refusal(why=Why.NOTHING_PROPOSED, detail=f"the rule {alert.rule} proposes no action")
-    subject = _subject(conn, alert.run)
+    subject = locked_subject(conn, alert.run)
     known = store.find(conn, command_id(transition.id))
     if known is not None:
         return known
-    policy = policies.of(alert.rule, subject.info.project)
-    decided = decide(transition, _situation(conn, subject, alert.proposal.kind), policy, limits, now)
+    policy = policies.overlaid(chosen_policies(conn)).of(alert.rule, subject.info.project, alert.run)
+    decided = decide(transition, situation_of(conn, subject, alert.proposal), policy, limits, now)
     if isinstance(decided, Refusal):
         if decided.why is not Why.NOT_FIRING:
             _audit_refusal(conn, alert.run, Cause.of(transition), decided, now)
         return decided
-    view = _view(decided.command, alert.run, decided.state, now)
-    view = replace(view, alert_id=alert.id, rule=alert.rule, asked_step=transition.step, reason=decided.note)
+    view = _decided(decided, subject, limits, now)
+    view = replace(view, alert_id=alert.id, rule=alert.rule, asked_step=transition.step)
     return _begin(conn, view, now)
 
 
@@ -78,23 +66,16 @@ def suggest(
 ) -> CommandView | Refusal:
     """The same for what a KL policy wants at a step: ``cause.who`` is looked up as a rule is."""
     limits = limits or Limits()
-    subject = _subject(conn, run)
+    subject = locked_subject(conn, run)
     known = store.find(conn, command_id(cause.source))
     if known is not None:
         return known
-    policy = policies.of(cause.who, subject.info.project)
-    decided = judge(cause, proposal, _situation(conn, subject, proposal.kind), policy, limits, now)
+    policy = policies.overlaid(chosen_policies(conn)).of(cause.who, subject.info.project, run)
+    decided = judge(cause, proposal, situation_of(conn, subject, proposal), policy, limits, now)
     if isinstance(decided, Refusal):
         _audit_refusal(conn, run, cause, decided, now)
         return decided
-    view = replace(_view(decided.command, run, decided.state, now), asked_step=step, reason=decided.note)
-    return _begin(conn, view, now)
-
-
-def _begin(conn: Connection, view: CommandView, now: datetime) -> CommandView:
-    store.add(conn, view)
-    _audit(conn, view, who=view.who, what=view.state.value, detail=_told(view), now=now)
-    return view
+    return _begin(conn, replace(_decided(decided, subject, limits, now), asked_step=step), now)
 
 
 def request(
@@ -106,30 +87,39 @@ def request(
     why: str,
     now: datetime,
     limits: Limits | None = None,
+    *,
+    knob: str = "",
 ) -> CommandView:
-    """A person's own command, which needs no further approval. Raises NotFound, BadRequest or Conflict."""
+    """A person's own command. It needs no further approval; where two people are asked it waits for another one.
+
+    Raises NotFound, BadRequest or Conflict.
+    """
     limits = limits or Limits()
-    subject = _subject(conn, run)
-    proposal = Proposal(kind=kind, argument=argument)
-    _raise(admit(proposal, _situation(conn, subject, kind), limits))
+    subject = locked_subject(conn, run)
+    proposal = Proposal(kind=kind, argument=argument, knob=knob)
+    situation = situation_of(conn, subject, proposal)
+    _raise(admit(proposal, situation, limits))
+    wanted = limits.persons(kind, subject.info.project)
+    state = CommandState.PENDING if wanted == 1 else CommandState.PROPOSED
+    open_s = limits.delivery_open_s if wanted == 1 else limits.proposal_open_s
     command = Command(
         id=secrets.token_hex(16),
         kind=kind,
         argument=argument_of(proposal, limits),
-        bounds=bounds_for(kind, subject.info.config, limits, automatic=False),
-        expires_at=now + timedelta(seconds=limits.delivery_open_s),
+        bounds=bounds_of(proposal, situation, limits, automatic=False),
+        expires_at=now + timedelta(seconds=open_s),
         who=storable(who, WHO_LIMIT),
         why=storable(why, DETAIL_LIMIT),
+        knob=knob,
     )
-    view = replace(
-        _view(command, run, CommandState.PENDING, now),
-        decided_by=command.who,
-        decided_at=now,
-        asked_step=subject.last_step,
-    )
+    view = replace(view_of(command, run, state, wanted, now), asked_step=subject.last_step)
+    if state is CommandState.PENDING:
+        view = replace(view, decided_by=command.who, decided_at=now)
     store.add(conn, view)
-    _audit(conn, view, who=who, what="requested", detail=_told(view), now=now)
-    return view
+    audit(conn, view, who=who, what="requested", detail=told(view), now=now)
+    if state is CommandState.PROPOSED:
+        add_voice(conn, view.id, command.who, named=True, at=now)
+    return store.find(conn, view.id) or view
 
 
 def approve(
@@ -139,27 +129,43 @@ def approve(
     now: datetime,
     argument: float | None = None,
     limits: Limits | None = None,
+    *,
+    named: bool = True,
 ) -> CommandView:
-    """Releases a proposal to the trainer, with another ``argument`` if given.
+    """Releases a proposal to the trainer, with another ``argument`` if given, once enough people have approved it.
 
-    Raises NotFound, BadRequest (the argument), Conflict (decided already, or expired).
+    ``named`` is False for who came by a link without a login: such a voice is enough where one is, and never
+    counts where two people are asked. Another argument is another command: voices for the earlier one are void.
+    Raises NotFound, BadRequest (the argument), Conflict (decided already, expired, the run over, or said before).
     """
     limits = limits or Limits()
     view, subject = _locked(conn, command)
     _still_open(view, now)
+    proposal = Proposal(kind=view.kind, argument=view.argument if argument is None else argument, knob=view.knob)
+    situation = situation_of(conn, subject, proposal)
+    _raise(alive(situation))
     if argument is not None:
-        situation = _situation(conn, subject, view.kind)
-        _raise(check_argument(Proposal(kind=view.kind, argument=argument), situation, limits))
-        view = replace(view, argument=argument)
+        _raise(check_argument(proposal, situation, limits))
+    if proposal.argument != view.argument:
+        take_back_voices(conn, view.id)
+        view = replace(view, argument=proposal.argument, voices=())
+    voice = storable(who, WHO_LIMIT)
+    if has_spoken(voice, view.voices):
+        raise Conflict(f"{voice} has approved command {view.id} already; it needs another person", field="who")
+    add_voice(conn, view.id, voice, named=named, at=now)
+    heard = store.voices_for(conn, view.id)
+    if not is_enough(view.persons, heard):
+        return _wait_for_others(conn, replace(view, voices=heard), who, now)
     approved = replace(
         view,
         state=CommandState.PENDING,
-        decided_by=storable(who, WHO_LIMIT),
+        decided_by=storable(", ".join(persons(heard)) or voice, WHO_LIMIT),
         decided_at=now,
         expires_at=now + timedelta(seconds=limits.delivery_open_s),
+        voices=heard,
     )
     _move(conn, approved, CommandState.PROPOSED)
-    _audit(conn, approved, who=who, what="approved", detail=_told(approved), now=now)
+    audit(conn, approved, who=who, what="approved", detail=told(approved), now=now)
     return approved
 
 
@@ -175,72 +181,27 @@ def deny(conn: Connection, command: str, who: str, reason: str, now: datetime) -
         reason=storable(reason, DETAIL_LIMIT),
     )
     _move(conn, denied, CommandState.PROPOSED)
-    _audit(conn, denied, who=who, what="denied", detail=reason, now=now)
+    audit(conn, denied, who=who, what="denied", detail=reason, now=now)
     return denied
 
 
-def pending_for(conn: Connection, run: str, now: datetime) -> tuple[Command, ...]:
-    """What rides on the next receipt: the same commands again until an outcome or their expiry ends them.
-
-    A receipt may get lost and the trainer knows by id what it has seen; the first hand-out is recorded, once.
-    Needs a write transaction.
-    """
-    found = store.waiting(conn, run, now)
-    for view in found:
-        if view.state is CommandState.PENDING:
-            delivered = replace(view, state=CommandState.DELIVERED)
-            if store.change(conn, delivered, before=[CommandState.PENDING]):
-                _audit(conn, view, who=SERVICE, what="delivered", detail="", now=now)
-    return tuple(_command(view) for view in found)
+def _decided(decided: Decision, subject: Subject, limits: Limits, now: datetime) -> CommandView:
+    wanted = limits.persons(decided.command.kind, subject.info.project)
+    view = view_of(decided.command, subject.info.id, decided.state, wanted, now)
+    return replace(view, reason=decided.note)
 
 
-def record_outcome(conn: Connection, run: str, outcome: Outcome, now: datetime) -> bool:
-    """What the trainer says became of a command. False, and no change, for news that is old or not its own."""
-    view = store.find(conn, outcome.command_id)
-    if view is None or view.run != run or outcome.state not in _ENDS or outcome.state is view.state:
-        return False
-    ended = replace(
-        view,
-        state=outcome.state,
-        reason=storable(outcome.reason, DETAIL_LIMIT) or view.reason,
-        before=outcome.before,
-        after=outcome.after,
-        step=outcome.step,
-        done_at=now,
-    )
-    if not store.change(conn, ended, before=_ANSWERABLE):
-        return False
-    _audit(conn, ended, who=TRAINER, what=ended.state.value, detail=_answered(outcome), now=now)
-    return True
+def _begin(conn: Connection, view: CommandView, now: datetime) -> CommandView:
+    store.add(conn, view)
+    audit(conn, view, who=view.who, what=view.state.value, detail=told(view), now=now)
+    return view
 
 
-def expire(conn: Connection, now: datetime) -> tuple[str, ...]:
-    """Ends what nobody decided or fetched in time; answers the runs concerned."""
-    touched: list[str] = []
-    for view in store.overdue(conn, now, OPEN):
-        reason = f"nobody acted on it while it was {view.state.value}"
-        expired = replace(view, state=CommandState.EXPIRED, reason=reason, done_at=now)
-        if store.change(conn, expired, before=[view.state]):
-            _audit(conn, expired, who=SERVICE, what="expired", detail=reason, now=now)
-            touched.append(view.run)
-    return tuple(dict.fromkeys(touched))
-
-
-def _subject(conn: Connection, run: str) -> Subject:
-    subject = store.read_subject(conn, run, lock=True)
-    if subject is None:
-        raise NotFound(f"there is no run {run}")
-    return subject
-
-
-def _situation(conn: Connection, subject: Subject, kind: CommandKind) -> Situation:
-    return Situation(
-        capabilities=subject.info.capabilities,
-        config=subject.info.config,
-        over=subject.phase in _ENDED,
-        step=subject.last_step,
-        history=store.history(conn, subject.info.id, kind),
-    )
+def _wait_for_others(conn: Connection, view: CommandView, who: str, now: datetime) -> CommandView:
+    _move(conn, view, CommandState.PROPOSED)
+    said = f"{len(persons(view.voices))} of {view.persons} people have approved {told(view)}"
+    audit(conn, view, who=who, what="voice", detail=said, now=now)
+    return view
 
 
 def _locked(conn: Connection, command: str) -> tuple[CommandView, Subject]:
@@ -248,7 +209,7 @@ def _locked(conn: Connection, command: str) -> tuple[CommandView, Subject]:
     found = store.find(conn, command)
     if found is None:
         raise NotFound(f"there is no command {command}")
-    subject = _subject(conn, found.run)
+    subject = locked_subject(conn, found.run)
     return store.find(conn, command) or found, subject
 
 
@@ -268,59 +229,13 @@ def _move(conn: Connection, view: CommandView, before: CommandState) -> None:
 def _raise(refusal: Refusal | None) -> None:
     if refusal is None:
         return
-    if refusal.why in (Why.ARGUMENT, Why.BOUNDS, Why.UNCHANGED):
+    if refusal.why in (Why.ARGUMENT, Why.BOUNDS, Why.CHANGE, Why.UNCHANGED):
         raise BadRequest(str(refusal), field="argument")
     raise Conflict(str(refusal), field="kind")
 
 
-def _view(command: Command, run: str, state: CommandState, now: datetime) -> CommandView:
-    return CommandView(
-        id=command.id,
-        run=run,
-        kind=command.kind,
-        state=state,
-        created_at=now,
-        expires_at=command.expires_at,
-        argument=command.argument,
-        bounds=command.bounds,
-        who=command.who,
-        why=command.why,
-    )
-
-
-def _command(view: CommandView) -> Command:
-    return Command(
-        id=view.id,
-        kind=view.kind,
-        expires_at=view.expires_at,
-        argument=view.argument,
-        bounds=view.bounds,
-        who=view.decided_by or view.who,
-        why=view.why,
-    )
-
-
-def _audit(conn: Connection, view: CommandView, *, who: str, what: str, detail: str, now: datetime) -> None:
-    store.append_audit(conn, at=now, run=view.run, command=view.id, who=who, what=what, detail=detail)
-
-
 def _audit_refusal(conn: Connection, run: str, cause: Cause, refusal: Refusal, now: datetime) -> None:
     ours = command_id(cause.source)
-    if not store.is_audited(conn, run=run, command=ours):
+    if not is_audited(conn, run=run, command=ours):
         detail = str(refusal)
-        store.append_audit(conn, at=now, run=run, command=ours, who=cause.who, what="not proposed", detail=detail)
-
-
-def _told(view: CommandView) -> str:
-    shown = "" if view.argument is None else f" {view.argument:g}"
-    return f"{view.kind.value}{shown}" + (f": {view.reason or view.why}" if view.reason or view.why else "")
-
-
-def _answered(outcome: Outcome) -> str:
-    change = f"{_number(outcome.before)} → {_number(outcome.after)}"
-    at = "" if outcome.step is None else f"step {outcome.step}, "
-    return f"{at}{change}" + (f": {outcome.reason}" if outcome.reason else "")
-
-
-def _number(value: float | None) -> str:
-    return "missing" if value is None else f"{value:g}"
+        append_audit(conn, at=now, run=run, command=ours, who=cause.who, what="not proposed", detail=detail)

@@ -3,68 +3,66 @@
 from __future__ import annotations
 
 import hashlib
-import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import Enum
 
 from rlvitals.contract.alert import AlertState, Proposal, Transition
-from rlvitals.contract.command import ARGUMENT_KINDS, Bounds, Command, CommandKind, CommandState, Policy
-from rlvitals.contract.report import Json
-from rlvitals.contract.view import CommandView
-from rlvitals_monitor.control.bounds import Limits, bounds_for, users_value
-
-OPEN = frozenset({CommandState.PROPOSED, CommandState.PENDING, CommandState.DELIVERED})
-
-
-class Why(str, Enum):
-    """The name of a refusal."""
-
-    NOTHING_PROPOSED = "nothing proposed"
-    NOT_FIRING = "not firing"
-    RUN_OVER = "run over"
-    EXPIRED = "expired"
-    INCAPABLE = "incapable"
-    ARGUMENT = "argument"
-    NO_BASELINE = "no baseline"
-    BOUNDS = "bounds"
-    UNCHANGED = "unchanged"
-    ALREADY_OPEN = "already open"
-    COOL_DOWN = "cool-down"
-    BUDGET = "budget"
+from rlvitals.contract.command import Command, CommandKind, CommandState, Policy
+from rlvitals.contract.view import CommandView, PolicyView
+from rlvitals_monitor.control.admission import admit
+from rlvitals_monitor.control.bounds import Limits
+from rlvitals_monitor.control.change import bounds_of
+from rlvitals_monitor.control.situation import Refusal, Situation, Why
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
-    why: Why
-    detail: str
+class Scope(str, Enum):
+    """What a policy may be chosen for."""
 
-    def __str__(self) -> str:
-        return f"{self.why.value}: {self.detail}"
+    PROJECT = "project"
+    RULE = "rule"
+    RUN = "run"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policies:
-    """Who decides: by rule, else by project, else for all. ``approve`` unless the operator says otherwise."""
+    """Who decides: by run and rule, else by project, else for all. ``approve`` unless the operator says otherwise.
+
+    Of a run's and a rule's the more cautious one holds.
+    """
 
     default: Policy = Policy.APPROVE
     rules: Mapping[str, Policy] = field(default_factory=dict)
     projects: Mapping[str, Policy] = field(default_factory=dict)
+    runs: Mapping[str, Policy] = field(default_factory=dict)
 
-    def of(self, rule: str, project: str) -> Policy:
-        return self.rules.get(rule) or self.projects.get(project) or self.default
+    def of(self, rule: str, project: str, run: str = "") -> Policy:
+        close = [by[name] for by, name in ((self.rules, rule), (self.runs, run)) if name in by]
+        if close:
+            return min(close, key=lambda policy: policy.rank)
+        return self.projects.get(project, self.default)
 
+    def overlaid(self, chosen: Iterable[PolicyView]) -> Policies:
+        """With what was chosen while the service runs."""
+        by: dict[str, dict[str, Policy]] = {
+            Scope.RULE: dict(self.rules),
+            Scope.PROJECT: dict(self.projects),
+            Scope.RUN: dict(self.runs),
+        }
+        for view in chosen:
+            by[view.scope][view.name] = view.policy
+        return replace(self, rules=by[Scope.RULE], projects=by[Scope.PROJECT], runs=by[Scope.RUN])
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Situation:
-    """What is known of the run: ``history`` is its commands of the kind in question, oldest first."""
-
-    capabilities: Mapping[str, str]
-    config: Json
-    over: bool = False
-    step: int | None = None
-    history: tuple[CommandView, ...] = ()
+    def views(self) -> tuple[PolicyView, ...]:
+        """What the service's own settings say."""
+        scopes = ((Scope.PROJECT, self.projects), (Scope.RULE, self.rules), (Scope.RUN, self.runs))
+        own = [
+            PolicyView(scope=scope.value, name=name, policy=policy)
+            for scope, table in scopes
+            for name, policy in table.items()
+        ]
+        return (PolicyView(scope="default", name="", policy=self.default), *own)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,42 +115,6 @@ def judge(
     return refusal or _issue(cause, proposal, situation, policy, limits, now)
 
 
-def admit(proposal: Proposal, situation: Situation, limits: Limits) -> Refusal | None:
-    """For rules and people alike: the run can do it, the argument is in bounds, nothing of the kind is open."""
-    return (
-        _alive(situation)
-        or _capable(proposal.kind, situation)
-        or check_argument(proposal, situation, limits)
-        or _alone(proposal.kind, situation)
-    )
-
-
-def check_argument(proposal: Proposal, situation: Situation, limits: Limits) -> Refusal | None:
-    """Refuses what is missing, not finite, not positive, beyond what a person may approve, or no change at all."""
-    kind, argument = proposal.kind, proposal.argument
-    if kind not in ARGUMENT_KINDS and kind is not CommandKind.PAUSE:
-        return _no_argument(kind, argument)
-    if argument is None and kind is CommandKind.PAUSE:
-        return None
-    if argument is None or not math.isfinite(argument) or argument <= 0.0:
-        shown = "none" if argument is None else f"{argument}"
-        return Refusal(why=Why.ARGUMENT, detail=f"{kind.value} needs a finite, positive argument, got {shown}")
-    bounds = bounds_for(kind, situation.config, limits, automatic=False)
-    if bounds is None:
-        return Refusal(why=Why.NO_BASELINE, detail="the run did not report a positive kl_coef to be bounded by")
-    if not bounds.allow(argument):
-        return Refusal(why=Why.BOUNDS, detail=f"{argument:g} is outside {bounds.low:g} … {bounds.high:g}")
-    if kind in ARGUMENT_KINDS and argument == current_value(kind, situation):
-        return Refusal(why=Why.UNCHANGED, detail=f"{argument:g} is the value already")
-    return None
-
-
-def current_value(kind: CommandKind, situation: Situation) -> float | None:
-    """As the last applied command left it, else the user's own."""
-    applied = [c.after for c in situation.history if c.kind is kind and c.state is CommandState.APPLIED]
-    return applied[-1] if applied and applied[-1] is not None else users_value(kind, situation.config)
-
-
 def argument_of(proposal: Proposal, limits: Limits) -> float | None:
     """A pause without an argument may last as long as a pause may."""
     if proposal.kind is CommandKind.PAUSE and proposal.argument is None:
@@ -179,10 +141,11 @@ def _issue(
         id=command_id(cause.source),
         kind=proposal.kind,
         argument=argument_of(proposal, limits),
-        bounds=bounds_for(proposal.kind, situation.config, limits, automatic=state is CommandState.PENDING),
+        bounds=bounds_of(proposal, situation, limits, automatic=state is CommandState.PENDING),
         expires_at=now + timedelta(seconds=open_s),
         who=cause.who,
         why=cause.why,
+        knob=proposal.knob,
     )
     return Decision(command=command, state=state, note=note)
 
@@ -195,7 +158,9 @@ def _first_state(
         return CommandState.OBSERVED, "observed only: this is what would have been done"
     if policy is Policy.APPROVE:
         return CommandState.PROPOSED, ""
-    narrow: Bounds | None = bounds_for(proposal.kind, situation.config, limits, automatic=True)
+    if limits.persons(proposal.kind, situation.project) > 1:
+        return CommandState.PROPOSED, "two people must approve it, so nothing was done automatically"
+    narrow = bounds_of(proposal, situation, limits, automatic=True)
     argument = argument_of(proposal, limits)
     if narrow is not None and argument is not None and not narrow.allow(argument):
         return CommandState.PROPOSED, f"{argument:g} is beyond the automatic {narrow.low:g} … {narrow.high:g}"
@@ -218,28 +183,6 @@ def _fresh(cause: Cause, limits: Limits, now: datetime) -> Refusal | None:
     age_s = (now - cause.at).total_seconds()
     if age_s > limits.proposal_open_s:
         return Refusal(why=Why.EXPIRED, detail=f"its reason arose {age_s:.0f} s ago, so the remedy is stale")
-    return None
-
-
-def _alive(situation: Situation) -> Refusal | None:
-    return Refusal(why=Why.RUN_OVER, detail="the run has ended") if situation.over else None
-
-
-def _capable(kind: CommandKind, situation: Situation) -> Refusal | None:
-    reason = situation.capabilities.get(kind.value, "the run did not say that it can")
-    return Refusal(why=Why.INCAPABLE, detail=f"{kind.value}: {reason}") if reason else None
-
-
-def _no_argument(kind: CommandKind, argument: float | None) -> Refusal | None:
-    if argument is None:
-        return None
-    return Refusal(why=Why.ARGUMENT, detail=f"{kind.value} takes no argument, got {argument}")
-
-
-def _alone(kind: CommandKind, situation: Situation) -> Refusal | None:
-    for past in situation.history:
-        if past.kind is kind and past.state in OPEN:
-            return Refusal(why=Why.ALREADY_OPEN, detail=f"{kind.value} {past.id} is {past.state.value}")
     return None
 
 

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Annotated, Any
 
 from pydantic import Field, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-from rlvitals.contract.command import Policy
+from rlvitals.contract.command import CommandKind, Policy
 from rlvitals_monitor.control.bounds import Limits
 from rlvitals_monitor.control.policy import Policies
 
 _DEFAULT = Limits()
 _Overrides = Annotated[dict[str, Policy], NoDecode]
+_Kinds = Annotated[frozenset[CommandKind], NoDecode]
+_Names = Annotated[frozenset[str], NoDecode]
 
 
 class ControlSettings(BaseSettings):
-    """Every field is read from ``RLVITALS_<NAME>``; overrides are written ``name=policy,name=policy``."""
+    """Every field is read from ``RLVITALS_<NAME>``: overrides are ``name=policy,name=policy``, lists ``a,b``."""
 
     model_config = SettingsConfigDict(env_prefix="RLVITALS_", extra="ignore", frozen=True)
 
@@ -28,11 +31,32 @@ class ControlSettings(BaseSettings):
     approved_kl_up: float = Field(default=_DEFAULT.approved_kl_up, ge=1, allow_inf_nan=False)
     approved_lr_down: float = Field(default=_DEFAULT.approved_lr_down, ge=1, allow_inf_nan=False)
     approved_lr_up: float = Field(default=_DEFAULT.approved_lr_up, ge=1, allow_inf_nan=False)
+    command_factor: float = Field(
+        default=_DEFAULT.command_factor, ge=1, allow_inf_nan=False, description="most one command may change"
+    )
+    step_factor: float = Field(
+        default=_DEFAULT.step_factor,
+        ge=1,
+        allow_inf_nan=False,
+        description="most all commands at a step may change",
+    )
+    rest_steps: int = Field(default=_DEFAULT.rest_steps, ge=0, description="steps between two changes of a number")
+    changes: int = Field(default=_DEFAULT.changes, ge=0, description="changes that a run takes in all")
+    automatic_changes: int = Field(default=_DEFAULT.automatic_changes, ge=0)
+    proposals: int = Field(default=_DEFAULT.proposals, ge=0)
     longest_pause_s: float = Field(default=_DEFAULT.longest_pause_s, ge=1, allow_inf_nan=False)
     cool_down_steps: int = Field(default=_DEFAULT.cool_down_steps, ge=0)
     cool_down_s: float = Field(default=_DEFAULT.cool_down_s, ge=0, allow_inf_nan=False)
     proposal_open_s: float = Field(default=_DEFAULT.proposal_open_s, gt=0, allow_inf_nan=False)
     delivery_open_s: float = Field(default=_DEFAULT.delivery_open_s, gt=0, allow_inf_nan=False)
+
+    two_person_kinds: _Kinds = Field(default=frozenset(), description="commands that two people must approve")
+    two_person_projects: _Names = Field(default=frozenset(), description="projects whose changes two must approve")
+
+    @field_validator("two_person_kinds", "two_person_projects", mode="before")
+    @classmethod
+    def _list(cls, value: Any) -> Any:
+        return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
 
     @field_validator("policy_rules", "policy_projects", mode="before")
     @classmethod
@@ -48,15 +72,4 @@ class ControlSettings(BaseSettings):
 
     @property
     def limits(self) -> Limits:
-        return Limits(
-            automatic_factor=self.automatic_factor,
-            approved_kl_down=self.approved_kl_down,
-            approved_kl_up=self.approved_kl_up,
-            approved_lr_down=self.approved_lr_down,
-            approved_lr_up=self.approved_lr_up,
-            longest_pause_s=self.longest_pause_s,
-            cool_down_steps=self.cool_down_steps,
-            cool_down_s=self.cool_down_s,
-            proposal_open_s=self.proposal_open_s,
-            delivery_open_s=self.delivery_open_s,
-        )
+        return Limits(**{field.name: getattr(self, field.name) for field in fields(Limits)})

@@ -16,6 +16,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from rlvitals.contract.codec import DecodeError
 from rlvitals.contract.report import Phase, Refusal, ReportBatch, RunInfo
 from rlvitals_monitor.store import names
+from rlvitals_monitor.store.knobs import check_knobs
 from rlvitals_monitor.store.numbers import to_micros
 from rlvitals_monitor.store.tables import attempts, runs, writers
 
@@ -137,6 +138,10 @@ def _describe(connection: Connection, run: Row[Any], info: RunInfo, fresh: bool)
             continue
         if told:
             changes[name] = told if fresh else {**getattr(run, name), **told}  # type: ignore[dict-item]
+    knobs, bad = check_knobs(info.knobs)
+    refused += bad
+    if knobs or fresh:
+        changes["knobs"] = knobs if fresh else {**run.knobs, **knobs}
     if info.tags:
         changes["tags"] = [names.clean(tag, NAME_CHARS_MAX) for tag in info.tags[:TAGS_MAX]]
     changes = {name: value for name, value in changes.items() if value != getattr(run, name)}

@@ -1,38 +1,34 @@
-"""Commands and their audit. A change of state is a conditional update, so of two racing decisions one wins.
-
-The audit is append-only: there is a function that adds a line and one that reads, and none that changes.
-"""
+"""Commands. A change of state is a conditional update, so of two racing decisions one wins."""
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
-from datetime import datetime
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields, replace
+from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Row, and_, func, insert, or_, select, update
 
 from rlvitals.contract import codec
-from rlvitals.contract.command import CommandKind, CommandState
+from rlvitals.contract.command import ARGUMENT_KINDS, CommandKind, CommandState
 from rlvitals.contract.report import Phase, RunInfo
-from rlvitals.contract.view import AuditView, CommandView
+from rlvitals.contract.view import CommandView, Voice
+from rlvitals_monitor.store.audit import append_audit as append_audit
+from rlvitals_monitor.store.knobs import knobs_of
 from rlvitals_monitor.store.numbers import from_micros, to_micros
-from rlvitals_monitor.store.tables import audit, commands, runs
-from rlvitals_monitor.store.words import storable
+from rlvitals_monitor.store.tables import commands, runs
+from rlvitals_monitor.store.voices import voices_of
 
 Cursor = tuple[int, str]
 """(time in microseconds, id) of the last row of a page."""
 
 HISTORY_LIMIT = 200
-WHO_LIMIT = 128
-WHAT_LIMIT = 64
-DETAIL_LIMIT = 1000
+OPEN = (CommandState.PROPOSED, CommandState.PENDING, CommandState.DELIVERED)
+ENDED = (Phase.FINISHED, Phase.FAILED)
+SETTLED_AFTER = timedelta(seconds=30)
+"""How long after a run's end its last outcomes may still be on their way."""
 
-_CHAINED = ("at", "run", "command", "who", "what", "detail")
-_AUDIT_LOCK = 0x524C56
-_COLUMNS = frozenset({"id", "run", "state", "kind", "created_at", "expires_at", "alert_id"})
+_COLUMNS = frozenset({"id", "run", "state", "kind", "created_at", "expires_at", "alert_id", "voices"})
 _BODY = tuple(f.name for f in fields(CommandView) if f.name not in _COLUMNS)
 
 
@@ -60,6 +56,7 @@ def read_subject(conn: Connection, run: str, *, lock: bool = False) -> Subject |
         config=row.config,
         tags=tuple(row.tags),
         capabilities=row.capabilities,
+        knobs=knobs_of(row.knobs),
     )
     return Subject(info=info, phase=Phase(row.phase), last_step=row.last_step)
 
@@ -74,7 +71,11 @@ def add(conn: Connection, command: CommandView) -> bool:
 
 def find(conn: Connection, command_id: str) -> CommandView | None:
     row = conn.execute(select(commands).where(commands.c.id == command_id)).one_or_none()
-    return None if row is None else _from_row(row)
+    return None if row is None else _heard(conn, [_from_row(row)])[0]
+
+
+def voices_for(conn: Connection, command_id: str) -> tuple[Voice, ...]:
+    return voices_of(conn, [command_id]).get(command_id, ())
 
 
 def change(conn: Connection, command: CommandView, *, before: Iterable[CommandState]) -> bool:
@@ -87,6 +88,15 @@ def change(conn: Connection, command: CommandView, *, before: Iterable[CommandSt
         .values(state=row["state"], expires_at=row["expires_at"], body=row["body"])
     )
     return done.rowcount == 1
+
+
+def count_changes(conn: Connection, run: str) -> int:
+    """How many commands changed a number of the run."""
+    kinds = [kind.value for kind in ARGUMENT_KINDS]
+    query = select(func.count()).where(
+        commands.c.run == run, commands.c.state == CommandState.APPLIED.value, commands.c.kind.in_(kinds)
+    )
+    return conn.scalar(query) or 0
 
 
 def history(conn: Connection, run: str, kind: CommandKind) -> tuple[CommandView, ...]:
@@ -114,13 +124,21 @@ def waiting(conn: Connection, run: str, now: datetime) -> tuple[CommandView, ...
     return tuple(_from_row(row) for row in rows)
 
 
-def overdue(conn: Connection, now: datetime, states: Iterable[CommandState]) -> tuple[CommandView, ...]:
-    rows = conn.execute(
-        select(commands)
-        .where(commands.c.state.in_([s.value for s in states]), commands.c.expires_at <= to_micros(now))
-        .order_by(commands.c.id)
-    ).all()
-    return tuple(_from_row(row) for row in rows)
+def overdue_runs(conn: Connection, now: datetime) -> tuple[str, ...]:
+    """Runs with open commands that are past their time, or that came too late for the run."""
+    query = select(commands.c.run).join(runs, runs.c.id == commands.c.run).where(_is_overdue(now)).distinct()
+    return tuple(conn.scalars(query.order_by(commands.c.run)))
+
+
+def overdue(conn: Connection, run: str, now: datetime) -> tuple[CommandView, ...]:
+    query = select(commands).join(runs, runs.c.id == commands.c.run).where(commands.c.run == run, _is_overdue(now))
+    return tuple(_from_row(row) for row in conn.execute(query.order_by(commands.c.id)))
+
+
+def _is_overdue(now: datetime) -> ColumnElement[bool]:
+    ended = runs.c.phase.in_([phase.value for phase in ENDED]) & (runs.c.seen_at <= to_micros(now - SETTLED_AFTER))
+    late = commands.c.expires_at <= to_micros(now)
+    return commands.c.state.in_([state.value for state in OPEN]) & or_(late, ended)
 
 
 def page(
@@ -144,57 +162,13 @@ def page(
         )
     rows = conn.execute(query).all()
     more = (rows[limit - 1].created_at, rows[limit - 1].id) if len(rows) > limit else None
-    return tuple(_from_row(row) for row in rows[:limit]), more
+    return tuple(_heard(conn, [_from_row(row) for row in rows[:limit]])), more
 
 
-def append_audit(
-    conn: Connection, *, at: datetime, run: str, command: str, who: str, what: str, detail: str = ""
-) -> None:
-    """Each line is chained to the one before: the head is locked first, so that two writers take turns."""
-    head = _lock_head(conn)
-    line = {
-        "at": to_micros(at),
-        "run": run,
-        "command": command,
-        "who": storable(who, WHO_LIMIT),
-        "what": storable(what, WHAT_LIMIT),
-        "detail": storable(detail, DETAIL_LIMIT),
-    }
-    digest = chained(head, line)
-    conn.execute(insert(audit).values(**line, digest=digest))
-
-
-def chained(head: str, line: Mapping[str, Any]) -> str:
-    """The digest of an audit line after the line whose digest is ``head`` ("" for the first): SHA-256, hex."""
-    said = json.dumps([line[name] for name in _CHAINED], ensure_ascii=True, separators=(",", ":"))
-    return hashlib.sha256(f"{head}\n{said}".encode()).hexdigest()
-
-
-def _lock_head(conn: Connection) -> str:
-    """The digest of the last line. The caller's transaction holds the turn to its end."""
-    if conn.dialect.name == "postgresql":
-        conn.execute(select(func.pg_advisory_xact_lock(_AUDIT_LOCK)))
-    last = select(audit.c.digest).order_by(audit.c.number.desc()).limit(1)
-    return conn.scalar(last) or ""
-
-
-def is_audited(conn: Connection, *, run: str, command: str) -> bool:
-    found = select(audit.c.number).where(audit.c.run == run, audit.c.command == command).limit(1)
-    return conn.scalar(found) is not None
-
-
-def audit_page(
-    conn: Connection, *, run: str | None = None, after: int | None = None, limit: int = 50
-) -> tuple[tuple[AuditView, ...], int | None]:
-    """Newest first; the number leads to the next page and is None on the last."""
-    query = select(audit).order_by(audit.c.number.desc()).limit(limit + 1)
-    if run is not None:
-        query = query.where(audit.c.run == run)
-    if after is not None:
-        query = query.where(audit.c.number < after)
-    rows = conn.execute(query).all()
-    more = rows[limit - 1].number if len(rows) > limit else None
-    return tuple(_audit_view(row) for row in rows[:limit]), more
+def _heard(conn: Connection, found: Sequence[CommandView]) -> list[CommandView]:
+    """With the voices that each has."""
+    heard = voices_of(conn, [view.id for view in found])
+    return [replace(view, voices=heard.get(view.id, ())) for view in found]
 
 
 def _to_row(command: CommandView) -> dict[str, Any]:
@@ -221,14 +195,3 @@ def _from_row(row: Row[Any]) -> CommandView:
         "alert_id": row.alert or "",
     }
     return codec.decode(CommandView, {**row.body, **frame})
-
-
-def _audit_view(row: Row[Any]) -> AuditView:
-    return AuditView(
-        at=from_micros(row.at),
-        run=row.run,
-        command_id=row.command,
-        who=row.who,
-        what=row.what,
-        detail=row.detail,
-    )

@@ -17,6 +17,7 @@ from rlvitals.contract.report import RunInfo
 from rlvitals.contract.view import AttemptView, RunView
 from rlvitals_monitor.errors import NotFound
 from rlvitals_monitor.store import handshake, hooks, pulse
+from rlvitals_monitor.store.knobs import knobs_of
 from rlvitals_monitor.store.numbers import from_micros, join
 from rlvitals_monitor.store.tables import alerts, attempts, commands, points, runs, series, steps
 
@@ -186,6 +187,7 @@ def _view(
         tags=tuple(row.tags),
         config=row.config,
         capabilities=row.capabilities,
+        knobs=knobs_of(row.knobs),
         attempts=tuple(_attempt_view(attempt) for attempt in known),
     )
 

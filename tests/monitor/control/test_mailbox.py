@@ -15,11 +15,13 @@ import rlvitals_monitor
 from rlvitals.contract.alert import Proposal
 from rlvitals.contract.command import Command, CommandKind, CommandState, Outcome, Policy
 from rlvitals.contract.view import AuditView, CommandView
-from rlvitals_monitor.control import mailbox
+from rlvitals_monitor.control import handover, mailbox
 from rlvitals_monitor.control.bounds import Limits
-from rlvitals_monitor.control.policy import Policies, Refusal, Why
+from rlvitals_monitor.control.policy import Policies
+from rlvitals_monitor.control.situation import Refusal, Why
 from rlvitals_monitor.errors import BadRequest, Conflict, NotFound, ServiceError
 from rlvitals_monitor.store import commands
+from rlvitals_monitor.store.audit import Filter, audit_page
 from rlvitals_monitor.store.engine import Store
 from tests.monitor.planted import ABLE, NOW, a_transition, an_alert, later, plant, plant_run, plant_transition
 
@@ -52,7 +54,7 @@ def approve(store: Store, command: str, argument: float | None = None, after_s: 
 
 def hand_out(store: Store, after_s: float = 20, run: str = "r1") -> tuple[Command, ...]:
     with store.begin() as conn:
-        return mailbox.pending_for(conn, run, later(after_s))
+        return handover.pending_for(conn, run, later(after_s))
 
 
 def answer(store: Store, command: str, run: str = "r1", **given: object) -> bool:
@@ -66,7 +68,16 @@ def answer(store: Store, command: str, run: str = "r1", **given: object) -> bool
         **given,
     }
     with store.begin() as conn:
-        return mailbox.record_outcome(conn, run, Outcome(**fields), later(30))  # type: ignore[arg-type]
+        return handover.record_outcome(conn, run, Outcome(**fields), later(30))  # type: ignore[arg-type]
+
+
+def expire(store: Store, after_s: float) -> list[str]:
+    with store.read() as conn:
+        runs = commands.overdue_runs(conn, later(after_s))
+    for run in runs:
+        with store.begin() as conn:
+            assert handover.expire(conn, run, later(after_s)) == 1
+    return list(runs)
 
 
 def now_is(store: Store, command: str) -> CommandView:
@@ -79,7 +90,7 @@ def now_is(store: Store, command: str) -> CommandView:
 def audited(store: Store) -> list[AuditView]:
     """Oldest first."""
     with store.read() as conn:
-        lines, _ = commands.audit_page(conn, limit=100)
+        lines, _ = audit_page(conn, limit=100)
     return list(lines[::-1])
 
 
@@ -138,11 +149,11 @@ def test_an_observed_command_is_shown_and_never_handed_out(planted: Store) -> No
 
 def test_a_person_may_approve_another_value_beyond_the_automatic_factor(planted: Store) -> None:
     made = propose(planted)
-    approve(planted, made.id, 0.0004)
+    approve(planted, made.id, 0.02)
     (command,) = hand_out(planted)
-    assert command.argument == 0.0004
+    assert command.argument == 0.02
     assert command.bounds is not None
-    assert command.bounds.allow(0.0004)
+    assert command.bounds.allow(0.02)
 
 
 @pytest.mark.parametrize("argument", [0.0, -0.05, math.nan, math.inf, -math.inf, 1e-9, 50.0])
@@ -369,11 +380,9 @@ def test_what_nobody_acts_on_expires_and_is_not_handed_out(planted: Store) -> No
     proposed = propose(planted)
     asked = ask(planted, CommandKind.CHECKPOINT, None, run="r2")
     assert hand_out(planted, Limits().delivery_open_s, run="r2") == ()
-    with planted.begin() as conn:
-        assert mailbox.expire(conn, later(Limits().delivery_open_s)) == ("r2",)
-        assert mailbox.expire(conn, later(Limits().delivery_open_s)) == ()
-    with planted.begin() as conn:
-        assert mailbox.expire(conn, later(Limits().proposal_open_s)) == ("r1",)
+    assert expire(planted, Limits().delivery_open_s) == ["r2"]
+    assert expire(planted, Limits().delivery_open_s) == []
+    assert expire(planted, Limits().proposal_open_s) == ["r1"]
     assert now_is(planted, proposed.id).state is CommandState.EXPIRED
     assert "pending" in now_is(planted, asked.id).reason
     assert what_happened(planted)[-2:] == [("expired", "service"), ("expired", "service")]
@@ -382,8 +391,7 @@ def test_what_nobody_acts_on_expires_and_is_not_handed_out(planted: Store) -> No
 def test_news_that_it_was_applied_in_time_corrects_an_expiry(planted: Store) -> None:
     made = ask(planted)
     hand_out(planted)
-    with planted.begin() as conn:
-        mailbox.expire(conn, later(Limits().delivery_open_s))
+    expire(planted, Limits().delivery_open_s)
     assert answer(planted, made.id)
     assert now_is(planted, made.id).state is CommandState.APPLIED
 
@@ -419,8 +427,8 @@ def test_commands_and_audit_are_paged_newest_first(planted: Store) -> None:
         first, after = commands.page(conn, run="r1", limit=2)
         second, end = commands.page(conn, run="r1", after=after, limit=2)
         only, _ = commands.page(conn, state=CommandState.PROPOSED)
-        _, more = commands.audit_page(conn, run="r1", limit=2)
-        rest, last = commands.audit_page(conn, run="r1", after=more, limit=2)
+        _, more = audit_page(conn, Filter(run="r1"), limit=2)
+        rest, last = audit_page(conn, Filter(run="r1"), after=more, limit=2)
     assert {c.id for c in (*first, *second)} == {c.id for c in made}
     assert (len(first), len(second), end, last) == (2, 1, None, None)
     assert only == (made[0],)

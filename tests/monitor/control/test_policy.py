@@ -13,16 +13,10 @@ from hypothesis import strategies as st
 from rlvitals.contract.alert import AlertState, Proposal
 from rlvitals.contract.command import CommandKind, CommandState, Policy
 from rlvitals.contract.view import CommandView
+from rlvitals_monitor.control.admission import check_argument
 from rlvitals_monitor.control.bounds import Limits, bounds_for
-from rlvitals_monitor.control.policy import (
-    Decision,
-    Policies,
-    Refusal,
-    Situation,
-    Why,
-    check_argument,
-    decide,
-)
+from rlvitals_monitor.control.policy import Decision, Policies, decide
+from rlvitals_monitor.control.situation import Refusal, Situation, Why
 from tests.monitor.planted import ABLE, NOW, a_transition, an_alert, later
 
 KL, LR, PAUSE, STOP = CommandKind.SET_KL_COEF, CommandKind.SCALE_LR, CommandKind.PAUSE, CommandKind.STOP
@@ -69,9 +63,9 @@ def after(*history: CommandView) -> Situation:
     ("policy", "argument", "state"),
     [
         (Policy.OBSERVE, 0.05, CommandState.OBSERVED),
-        (Policy.OBSERVE, 0.001, CommandState.OBSERVED),
+        (Policy.OBSERVE, 0.02, CommandState.OBSERVED),
         (Policy.APPROVE, 0.05, CommandState.PROPOSED),
-        (Policy.APPROVE, 0.0001, CommandState.PROPOSED),
+        (Policy.APPROVE, 0.02, CommandState.PROPOSED),
         (Policy.AUTO, 0.05, CommandState.PENDING),
         (Policy.AUTO, 0.2, CommandState.PENDING),
         (Policy.AUTO, 0.049, CommandState.PROPOSED),

@@ -1,0 +1,31 @@
+"""Whether enough people have approved: who is one and the same, and whose voice counts. Pure."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable, Sequence
+
+from rlvitals.contract.view import Voice
+
+
+def is_enough(wanted: int, heard: Sequence[Voice]) -> bool:
+    """One voice of anybody where one is wanted; else as many different named people."""
+    return bool(heard) if wanted <= 1 else len(persons(heard)) >= wanted
+
+
+def persons(heard: Iterable[Voice]) -> tuple[str, ...]:
+    """The different named people, in the order in which they spoke."""
+    found: dict[str, str] = {}
+    for voice in heard:
+        if voice.named:
+            found.setdefault(_identity(voice.who), voice.who)
+    return tuple(found.values())
+
+
+def has_spoken(who: str, heard: Iterable[Voice]) -> bool:
+    return _identity(who) in {_identity(voice.who) for voice in heard}
+
+
+def _identity(who: str) -> str:
+    """A name in another case, width or spacing is no other person."""
+    return " ".join(unicodedata.normalize("NFKC", who).casefold().split())
