@@ -1,19 +1,19 @@
-"""Keeps secrets out of the log: a sign-in link carries its token in the address."""
+"""Keeps secrets out of the log: a sign-in link carries its token in the address, a message's link its secret."""
 
 from __future__ import annotations
 
 import logging
 import re
 
-_TOKEN = re.compile(r"(token=)[^&\s\"']+")
+_SECRET = re.compile(r"(token=|/ui/act/)[^&?\s\"']+")
 
 
 class HideTokens(logging.Filter):
-    """Blanks ``token=…`` in a record's arguments, where uvicorn's access log has the address."""
+    """Blanks the secrets in a record's arguments, where uvicorn's access log has the address."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         if isinstance(record.args, tuple):
-            record.args = tuple(_TOKEN.sub(r"\1…", a) if isinstance(a, str) else a for a in record.args)
+            record.args = tuple(_SECRET.sub(r"\1…", a) if isinstance(a, str) else a for a in record.args)
         return True
 
 

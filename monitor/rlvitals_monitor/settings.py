@@ -9,6 +9,7 @@ from pydantic import BeforeValidator, Field
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from rlvitals.contract.command import Policy
+from rlvitals_monitor.store.links import LinkAct
 
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
 _WILDCARDS = frozenset({"0.0.0.0", "::", ""})
@@ -31,6 +32,10 @@ class Settings(BaseSettings):
     port: int = Field(default=8642, ge=0, le=65_535)
     allowed_hosts: Annotated[tuple[str, ...], NoDecode, BeforeValidator(split_commas)] = Field(
         default=(), description="further names under which the service may be addressed, with commas between"
+    )
+    link_voices: Annotated[tuple[LinkAct, ...], NoDecode, BeforeValidator(split_commas)] = Field(
+        default=(LinkAct.ACKNOWLEDGE, LinkAct.SILENCE),
+        description="what a link in a message may do for who is not signed in, with commas between",
     )
     policy: Policy = Field(default=Policy.APPROVE, description="who may steer: observe, approve, auto")
     max_body_bytes: int = Field(default=8 << 20, gt=0, description="largest body as sent")

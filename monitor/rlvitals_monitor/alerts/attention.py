@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 from rlvitals.contract.alert import Alert
 from rlvitals_monitor.errors import NotFound
 from rlvitals_monitor.store import alerts
-from rlvitals_monitor.store.commands import append_audit
+from rlvitals_monitor.store.audit import append_audit
 
 
 def acknowledge(conn: Connection, alert: str, who: str, now: datetime, *, name: str = "") -> Alert:

@@ -78,10 +78,15 @@ def require(scope: str) -> Callable[..., Principal]:
 
 
 def _identify(request: Request, store: Store, bearer: HTTPAuthorizationCredentials | None) -> Principal | None:
-    cookie = request.cookies.get(auth.COOKIE)
     if bearer is not None:
         with store.read() as connection:
             return auth.principal_by_token(connection, bearer.credentials)
+    return session_of(request, store)
+
+
+def session_of(request: Request, store: Store) -> Principal | None:
+    """Who is signed in by cookie. Raises `Forbidden` where another site's page had the browser send it."""
+    cookie = request.cookies.get(auth.COOKIE)
     if cookie is None:
         return None
     if request.method not in auth.SAFE_METHODS:

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated
-from urllib.parse import parse_qs
 
 from fastapi import APIRouter, Query, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from rlvitals_monitor.api.deps import StoreDep
+from rlvitals_monitor.api.form import read_form
 from rlvitals_monitor.auth import COOKIE
-from rlvitals_monitor.errors import TooLarge
 from rlvitals_monitor.store.engine import Store
+from rlvitals_monitor.store.links import PATH, SECRET
 from rlvitals_monitor.store.tokens import find_token
 
 HOME = "/ui/"
-FORM_BYTES_MAX = 2_000
+# A page of ours and nothing else: whoever signs in is led nowhere but here.
+_ONWARD = re.compile(rf"{re.escape(PATH)}{SECRET.pattern}")
 _HEADERS = {"Referrer-Policy": "no-referrer", "Cache-Control": "no-store"}
 _PAGE = """<!doctype html>
 <html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
@@ -38,31 +40,33 @@ router = APIRouter(include_in_schema=False)
 
 
 @router.get("/ui/login")
-def sign_in(request: Request, store: StoreDep, token: Annotated[str, Query(max_length=200)] = "") -> Response:
-    """With a valid token: a session and the way to the pages. Otherwise a form."""
+def sign_in(
+    request: Request,
+    store: StoreDep,
+    token: Annotated[str, Query(max_length=200)] = "",
+    onward: Annotated[str, Query(alias="next", max_length=200)] = "",
+) -> Response:
+    """With a valid token: a session and the way to the pages, or back to the link that led here. Else a form."""
     if not token:
         return _page("Open the sign-in link that the service printed at its start, or paste a token.", 200)
-    return _enter(request, store, token)
+    return _enter(request, store, token, onward)
 
 
 @router.post("/ui/login")
-async def sign_in_by_form(request: Request, store: StoreDep) -> Response:
-    body = b""
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > FORM_BYTES_MAX:
-            raise TooLarge(f"expected at most {FORM_BYTES_MAX} bytes")
-    token = parse_qs(body.decode("ascii", "replace")).get("token", [""])[0]
-    return await run_in_threadpool(_enter, request, store, token)
+async def sign_in_by_form(
+    request: Request, store: StoreDep, onward: Annotated[str, Query(alias="next", max_length=200)] = ""
+) -> Response:
+    token = (await read_form(request)).get("token", "")
+    return await run_in_threadpool(_enter, request, store, token, onward)
 
 
-def _enter(request: Request, store: Store, token: str) -> Response:
+def _enter(request: Request, store: Store, token: str, onward: str) -> Response:
     with store.read() as connection:
         info = find_token(connection, token)
     if info is None or info.revoked_at is not None:
         return _page("This token is unknown or was revoked. Paste another.", 403)
     sessions = request.app.state.sessions
-    answer = RedirectResponse(HOME, 303, _HEADERS)
+    answer = RedirectResponse(onward if _ONWARD.fullmatch(onward) else HOME, 303, _HEADERS)
     answer.set_cookie(
         COOKIE,
         sessions.issue(info),

@@ -15,7 +15,7 @@ from rlvitals_monitor.matcher import Matcher
 from rlvitals_monitor.silences.hours import Hours
 from rlvitals_monitor.silences.silence import AHEAD_MAX, LASTS_MAX, Silence
 from rlvitals_monitor.store import silences
-from rlvitals_monitor.store.commands import append_audit
+from rlvitals_monitor.store.audit import append_audit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

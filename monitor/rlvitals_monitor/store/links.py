@@ -7,6 +7,7 @@ database. It is bound to what it acts on as that was when the link was made (`fi
 from __future__ import annotations
 
 import hashlib
+import re
 import secrets
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -23,10 +24,10 @@ from rlvitals_monitor.store.tables import links
 from rlvitals_monitor.store.words import storable
 
 PATH = "/ui/act/"
+SECRET = re.compile(r"[A-Za-z0-9_-]{43}")
 LASTS = timedelta(hours=24)
 KEPT = timedelta(days=7)
 """How long a link that is used or expired is still known, so that its page can say so."""
-SECRET_CHARS = 43
 WHO_LIMIT = 128
 
 
@@ -98,7 +99,7 @@ def fingerprint(subject: CommandView | Alert) -> str:
     """A digest of what a link acts on: what a command would do, or which alert on which run."""
     if isinstance(subject, CommandView):
         bounds = codec.encode(subject.bounds)
-        told = [subject.id, subject.run, subject.kind.value, subject.argument, bounds, subject.alert_id]
+        told = [subject.id, subject.run, subject.kind.value, subject.knob, subject.argument, bounds]
     else:
         told = [subject.id, subject.run, subject.attempt, subject.rule, subject.severity.value]
     return hashlib.sha256(codec.dumps(codec.encode(told))).hexdigest()

@@ -38,7 +38,7 @@ def made(store: Store, **given: object) -> str:
 
 def test_a_link_says_what_it_may_do_and_is_stored_as_a_digest_only(store: Store) -> None:
     secret = made(store)
-    assert len(secret) == links.SECRET_CHARS
+    assert links.SECRET.fullmatch(secret)
     with store.read() as conn:
         link = links.find(conn, secret)
         assert links.find(conn, secret[:-1]) is None
@@ -102,6 +102,7 @@ def test_an_expired_link_does_nothing_and_is_forgotten_later(store: Store) -> No
         replace(COMMAND, argument=math.inf),
         replace(COMMAND, argument=-math.inf),
         replace(COMMAND, kind=CommandKind.SCALE_LR),
+        replace(COMMAND, knob="clip"),
         replace(COMMAND, run="r2"),
         replace(COMMAND, bounds=None),
         replace(COMMAND, bounds=Bounds(low=0.01, high=0.3)),
