@@ -30,6 +30,7 @@ from rlvitals_monitor.api import (
     rules,
     runs,
     series,
+    silences,
 )
 from rlvitals_monitor.api.deps import utc_now
 from rlvitals_monitor.auth import BrowserGuard, Sessions
@@ -98,6 +99,7 @@ _PARTS = (
     policies,
     audit,
     channels,
+    silences,
     health,
     login,
 )
