@@ -23,11 +23,12 @@ import httpx2
 
 from rlvitals.contract.alert import Alert
 from rlvitals.contract.codec import DecodeError, decode, dumps, loads
-from rlvitals.contract.command import CommandKind, CommandState
+from rlvitals.contract.command import CommandKind, CommandState, Policy
 from rlvitals.contract.hooks import HooksView
 from rlvitals.contract.report import EventKind
 from rlvitals.contract.rulebook import RuleBookView
 from rlvitals.contract.view import (
+    AuditCheck,
     AuditView,
     ChannelTest,
     ChannelView,
@@ -35,6 +36,7 @@ from rlvitals.contract.view import (
     DeliveryView,
     EventView,
     MetricView,
+    PolicyView,
     RuleView,
     RunView,
     SeriesView,
@@ -204,10 +206,35 @@ class Api:
     async def deny(self, command: str, reason: str = "") -> None:
         await self._post(f"/commands/{_segment(command)}/deny", {"reason": reason})
 
-    async def audit(self, run: str = "", cursor: str = "") -> tuple[tuple[AuditView, ...], str]:
-        """Newest first, of one run or of all, and the cursor of older lines ("" where there are none)."""
-        body = await self._get("/audit", run=run, cursor=cursor, limit=PAGE_ITEMS)
+    async def command(self, command: str) -> CommandView:
+        """One of any run; the audit tells whose it is."""
+        lines, _ = await self.audit({"command": command})
+        mine = await self.commands(lines[0].run) if lines else ()
+        found = next((known for known in mine if known.id == command), None)
+        if found is None:
+            raise NotFound("Not found", f"there is no command {command[:64]!r}")
+        return found
+
+    async def audit(self, wanted: Mapping[str, str]) -> tuple[tuple[AuditView, ...], str]:
+        """Newest first, and the cursor of older lines ("" where there are none). ``wanted`` may have run, command,
+        who, what and cursor."""
+        query: dict[str, Any] = {**wanted, "limit": PAGE_ITEMS}
+        body = await self._get("/audit", **query)
         return _items(AuditView, body), str(body.get("next") or "")
+
+    async def audit_check(self) -> AuditCheck:
+        """Walks the whole chain."""
+        return _one(AuditCheck, await self._get("/audit/check", timeout=PROVIDER_TIMEOUT_S))
+
+    async def policies(self) -> tuple[PolicyView, ...]:
+        return _items(PolicyView, await self._get("/policies"))
+
+    async def choose_policy(self, scope: str, name: str, policy: Policy) -> PolicyView:
+        body = {"scope": scope, "name": name, "policy": policy.value}
+        return _one(PolicyView, await self._post("/policies", body, method="PUT"))
+
+    async def take_policy_back(self, scope: str, name: str) -> None:
+        await self._send("DELETE", "/policies", params={"scope": scope, "name": name}, timeout=TIMEOUT_S)
 
     # who is told
 
@@ -248,9 +275,11 @@ class Api:
         params = {k: v for k, v in query.items() if v not in (None, "")}
         return await self._send("GET", path, params=params, timeout=timeout)
 
-    async def _post(self, path: str, body: Mapping[str, Any], *, timeout: float = TIMEOUT_S) -> Any:
+    async def _post(
+        self, path: str, body: Mapping[str, Any], *, method: str = "POST", timeout: float = TIMEOUT_S
+    ) -> Any:
         headers = {"content-type": "application/json"}
-        return await self._send("POST", path, content=dumps(body), headers=headers, timeout=timeout)
+        return await self._send(method, path, content=dumps(body), headers=headers, timeout=timeout)
 
     async def _send(self, method: str, path: str, **options: Any) -> Any:
         who = visitor.get()
@@ -261,6 +290,8 @@ class Api:
             raise Unreachable("The service does not answer", str(error)) from error
         if answer.status_code >= 400:
             raise _refusal(answer)
+        if answer.status_code == 204:
+            return None
         try:
             return loads(answer.content)
         except DecodeError as error:

@@ -16,7 +16,9 @@ from rlvitals_dashboard.components import Component, aria, notice, visible
 from rlvitals_dashboard.gate import Gate
 from rlvitals_dashboard.pages import audit as audit_page
 from rlvitals_dashboard.pages import channels as channels_page
+from rlvitals_dashboard.pages import command as command_page
 from rlvitals_dashboard.pages import control as control_page
+from rlvitals_dashboard.pages import policies as policies_page
 from rlvitals_dashboard.pages import run as run_page
 from rlvitals_dashboard.pages import runs as runs_page
 from rlvitals_dashboard.pages import silences as silences_page
@@ -67,7 +69,8 @@ def create_dash(server: FastAPI, api: Api, prefix: str = PREFIX) -> Dash:
     runs_page.register(app, api, prefix)
     run_page.register(app, api)
     control_page.register(app, api, prefix)
-    for heart in (silences_page.HEART, audit_page.heart(prefix), channels_page.HEART):
+    single = (policies_page.HEART, silences_page.HEART, channels_page.HEART)
+    for heart in (*single, audit_page.heart(prefix), command_page.heart(prefix)):
         heart.register(app, api)
     deeds.register(app, api)
     nav.register(app, api)
@@ -145,6 +148,10 @@ async def _page(api: Api, prefix: str, place: str, query: dict[str, str]) -> Com
             return await run_page.layout(api, unquote(name), query)
         case "control" if not name:
             return await control_page.layout(api, prefix, query)
+        case "control" if name.startswith("command/"):
+            return await command_page.layout(api, prefix, unquote(name.partition("/")[2]))
+        case "control" if name == "policies":
+            return await policies_page.layout(api, prefix, query)
         case "control" if name == "silences":
             return await silences_page.layout(api, prefix, query)
         case "control" if name == "audit":

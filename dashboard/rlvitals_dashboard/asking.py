@@ -45,7 +45,6 @@ def say(deed: str, subject: str, name: str, label: str, *, value: str = "", hold
         value=value,
         placeholder=holder,
         maxLength=LONGEST_WORDS,
-        className="words",
     )
     return html.Label([html.Span(label), field], className="argument")
 

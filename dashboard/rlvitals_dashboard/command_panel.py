@@ -12,7 +12,8 @@ from rlvitals.contract.command import ARGUMENT_KINDS, CommandKind, CommandState,
 from rlvitals.contract.view import CommandView, RunView
 from rlvitals_dashboard.alert_panel import evidence
 from rlvitals_dashboard.asking import ask_once, do, say, say_number
-from rlvitals_dashboard.components import LONGEST_NAME, Component, folded, mark, named, visible, when
+from rlvitals_dashboard.components import LONGEST_NAME, Component, aria, folded, mark, named, visible, when
+from rlvitals_dashboard.course import Station
 from rlvitals_dashboard.theme import COMMAND_STATES, SEVERITIES
 from rlvitals_dashboard.words import number, plural
 
@@ -222,3 +223,25 @@ def outcome(command: CommandView) -> list[Component]:
     if command.kind is CommandKind.PAUSE:
         return [" for at most ", html.B(f"{number(command.argument)} s")]
     return [" by " if command.kind is CommandKind.SCALE_LR else " to ", html.B(number(command.argument))]
+
+
+def course_list(stations: Sequence[Station]) -> Component:
+    return html.Ol([_station(station) for station in stations], className="course")
+
+
+def _station(station: Station) -> Component:
+    sign = "✕" if station.ill else "✓" if station.passed else "○"
+    tone = "critical" if station.ill else "good" if station.passed else "idle"
+    said: list[Component] = [*visible(station.who, LONGEST_NAME)] if station.who else []
+    if station.at is not None:
+        said += [", " if said else "", when(station.at)]
+    if station.note:
+        said += [", " if said else "", station.note]
+    words = html.Span("passed" if station.passed else "still to come", className="unseen")
+    return html.Li(
+        [
+            html.Span(sign, className="mark", **aria(hidden="true")),
+            html.Div([html.Strong(station.title), words, html.Div(said, className="muted") if said else None]),
+        ],
+        className=f"tone-{tone}",
+    )

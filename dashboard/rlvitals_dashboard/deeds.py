@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from dash import ALL, Dash, Input, Output, State, ctx, html
 from dash.exceptions import PreventUpdate
 
-from rlvitals.contract.command import CommandKind, CommandState
+from rlvitals.contract.command import CommandKind, CommandState, Policy
 from rlvitals.contract.view import CommandView, SilencePurpose, SilenceState, SilenceView
 from rlvitals_dashboard.api import Api, ApiError
 from rlvitals_dashboard.components import Component, notice, visible, when
@@ -153,6 +153,35 @@ async def _end_silence(api: Api, silence: str, _said: Said) -> Component:
     return notice("Ended. Messages go out again.")
 
 
+async def _choose_policy(api: Api, _subject: str, said: Said) -> Component:
+    policy = Policy(words_of(said, "policy"))
+    made = await api.choose_policy(words_of(said, "scope"), words_of(said, "name"), policy)
+    return notice(
+        f"From now on: {made.policy.value}.", [f"For the {made.scope} ", html.B(visible(made.name, 128)), "."]
+    )
+
+
+async def _take_policy_back(api: Api, subject: str, _said: Said) -> Component:
+    scope, _, name = subject.partition(" ")
+    await api.take_policy_back(scope, name)
+    return notice("Taken back.", "What the service's own settings say holds again.")
+
+
+async def _check_audit(api: Api, _subject: str, _said: Said) -> Component:
+    told = await api.audit_check()
+    if told.fault:
+        return notice("The audit was changed.", visible(told.fault, 400), tone="critical")
+    older = (
+        f" {plural(told.unchained, 'line')} before the chain began cannot be checked." if told.unchained else ""
+    )
+    head = [
+        "Its last digest is ",
+        html.Code(told.head),
+        ": who keeps it can prove later that nothing was cut off.",
+    ]
+    return notice(f"The chain of {plural(told.lines, 'line')} holds.", [*head, older], tone="good")
+
+
 async def _test_channel(api: Api, channel: str, _said: Said) -> Component:
     told = await api.test_channel(channel)
     answer = html.Q(visible(told.answer, 500)) if told.answer else "It said nothing."
@@ -171,5 +200,8 @@ DEEDS: Mapping[str, Callable[[Api, str, Said], Awaitable[Any]]] = {
     "silence": _silence,
     "maintenance": _maintenance,
     "end-silence": _end_silence,
+    "choose-policy": _choose_policy,
+    "take-policy-back": _take_policy_back,
+    "check-audit": _check_audit,
     "test-channel": _test_channel,
 }

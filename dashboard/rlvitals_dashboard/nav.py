@@ -28,6 +28,7 @@ PLACES = (
 )
 CONTROL = (
     Place(path="control", title="Actions"),
+    Place(path="control/policies", title="Policies"),
     Place(path="control/silences", title="Silences"),
     Place(path="control/audit", title="Audit"),
 )
@@ -67,7 +68,8 @@ def register(app: Dash, api: Api) -> None:
     )
     async def look(*_beats: object) -> tuple[Component, Component]:
         try:
-            count = len(await api.commands(state=CommandState.PROPOSED))
+            waiting = await api.commands(state=CommandState.PROPOSED)
         except ApiError:  # the page itself says that there is no answer
             return no_update, no_update
+        count = len(waiting)
         return (str(count), f"{plural(count, 'proposal')} to decide") if count else ("", "")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 
 from rlvitals.contract.alert import AlertState, Severity
-from rlvitals.contract.command import CommandState
+from rlvitals.contract.command import CommandState, Policy
 from rlvitals.contract.hooks import HookState
 from rlvitals.contract.view import Light, RunState, SilenceState
 
@@ -167,6 +167,12 @@ COMMAND_STATES = {
     CommandState.REFUSED: Look(tone="critical", mark="✕", word="Refused"),
     CommandState.DENIED: Look(tone="idle", mark="✕", word="Denied"),
     CommandState.EXPIRED: Look(tone="idle", mark="◷", word="Expired"),
+}
+
+POLICIES = {
+    Policy.OBSERVE: Look(tone="idle", mark="○", word="Observe"),
+    Policy.APPROVE: Look(tone="info", mark="?", word="Approve"),
+    Policy.AUTO: Look(tone="warning", mark="▶", word="Auto"),
 }
 
 SILENCE_STATES = {

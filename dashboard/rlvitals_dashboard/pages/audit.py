@@ -7,11 +7,12 @@ from urllib.parse import urlencode
 
 from dash import dcc, html
 
-from rlvitals.contract.view import AuditView
 from rlvitals_dashboard import nav
 from rlvitals_dashboard.api import Api
+from rlvitals_dashboard.asking import do
 from rlvitals_dashboard.audit_panel import audit_table
 from rlvitals_dashboard.components import Component, panel
+from rlvitals_dashboard.deeds import verdict_place
 from rlvitals_dashboard.heart import Block, Heart, Query
 from rlvitals_dashboard.live import fingerprint
 
@@ -26,8 +27,9 @@ async def layout(api: Api, prefix: str, query: Query) -> Component:
         [
             html.Div([html.H1("Audit"), html.P("Nothing is ever removed from it.")], className="page-head"),
             nav.tabs(prefix, "control/audit"),
-            _filter(prefix, asked),
+            html.Div([_filter(prefix, asked), _deeds(asked)], className="filters"),
             blocks["list"],
+            verdict_place(),
             blocks["heart"],
         ],
         className="page control",
@@ -44,10 +46,24 @@ def _filter(prefix: str, asked: Query) -> Component:
     return html.Form([*fields, show], action=f"{prefix}control/audit", method="GET", className="filter")
 
 
+def _deeds(asked: Query) -> Component:
+    """The export has all lines that fit, not only those of this page."""
+    wanted = {name: asked[name] for name in FILTERS if name in asked}
+    files = [
+        html.A(
+            f"Export {form.upper()}",
+            href=f"/api/v1/audit/export?{urlencode({**wanted, 'form': form})}",
+            className="button",
+            download=f"audit.{form}",
+        )
+        for form in ("csv", "jsonl")
+    ]
+    return html.Div([do("Check the chain", "check-audit", "", tone=""), *files], className="buttons")
+
+
 def heart(prefix: str) -> Heart:
     async def look(api: Api, query: Query) -> Mapping[str, Block]:
-        lines, older = await api.audit(query.get("run", ""), query.get("cursor", ""))
-        shown = [line for line in lines if _fits(line, query)]
+        shown, older = await api.audit(query)
         way = f"{prefix}control/audit?{urlencode({**query, 'cursor': older})}" if older else ""
         more = dcc.Link("Older lines", href=way, refresh=True) if older else None
         return {
@@ -58,7 +74,3 @@ def heart(prefix: str) -> Heart:
         }
 
     return Heart(key="audit", blocks=("list",), look=look)
-
-
-def _fits(line: AuditView, query: Query) -> bool:
-    return all(query.get(name, "").lower() in getattr(line, name).lower() for name in ("who", "what"))

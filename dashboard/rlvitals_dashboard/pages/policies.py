@@ -1,0 +1,47 @@
+"""Who may steer which runs: what the service's settings say, and what was chosen over them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dash import html
+
+from rlvitals_dashboard import nav
+from rlvitals_dashboard.api import Api
+from rlvitals_dashboard.components import Component, panel
+from rlvitals_dashboard.deeds import verdict_place
+from rlvitals_dashboard.heart import Block, Heart, Query
+from rlvitals_dashboard.live import fingerprint
+from rlvitals_dashboard.policy_panel import new_policy, policy_table
+
+_PRECEDENCE = (
+    "Of a run's and a rule's policy the more cautious one holds; without these the project's, else every run's."
+)
+
+
+async def _look(api: Api, _query: Query) -> Mapping[str, Block]:
+    policies = await api.policies()
+    return {
+        "list": Block(
+            stamp=fingerprint(policies),
+            make=lambda: panel("Who may steer", [policy_table(policies), html.P(_PRECEDENCE, className="quiet")]),
+        )
+    }
+
+
+HEART = Heart(key="policies", blocks=("list",), look=_look)
+
+
+async def layout(api: Api, prefix: str, query: Query) -> Component:
+    blocks = await HEART.draw(api, query)
+    ask = panel("New", html.Div(new_policy(), className="buttons own"))
+    return html.Main(
+        [
+            html.Div(html.H1("Policies"), className="page-head"),
+            nav.tabs(prefix, "control/policies"),
+            html.Div([html.Div(blocks["list"], className="main"), html.Aside(ask)], className="columns"),
+            verdict_place(),
+            blocks["heart"],
+        ],
+        className="page control",
+    )

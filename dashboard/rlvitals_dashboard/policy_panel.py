@@ -1,0 +1,83 @@
+"""Who may steer what, as people see it and choose it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dash import html
+
+from rlvitals.contract.command import Policy
+from rlvitals.contract.view import PolicyView
+from rlvitals_dashboard.asking import ask_once, choose, do, say
+from rlvitals_dashboard.components import LONGEST_NAME, Component, aria, mark, visible, when
+from rlvitals_dashboard.theme import POLICIES
+
+MEANINGS = {
+    Policy.OBSERVE: "what would have been done is written down, and nothing is done",
+    Policy.APPROVE: "a person decides on each proposal",
+    Policy.AUTO: "proposals within the automatic bounds are done without asking",
+}
+_ORDER = ("default", "project", "rule", "run")
+
+
+def policy_table(policies: Sequence[PolicyView]) -> Component:
+    rows = sorted(policies, key=lambda p: (_place(p.scope), p.name))
+    names = ("For", "Name", "Policy", "Said by", html.Span("Deed", className="unseen"))
+    head = html.Thead(html.Tr([html.Th(name, scope="col") for name in names]))
+    return html.Div(
+        html.Table([head, html.Tbody([_row(policy) for policy in rows])], className="lines"),
+        className="scroll",
+        tabIndex=0,
+        role="region",
+        **aria(label="Policies"),
+    )
+
+
+def _place(scope: str) -> int:
+    return _ORDER.index(scope) if scope in _ORDER else len(_ORDER)
+
+
+def _row(policy: PolicyView) -> Component:
+    return html.Tr(
+        [
+            html.Td("every run" if policy.scope == "default" else policy.scope),
+            html.Td(visible(policy.name, LONGEST_NAME) if policy.name else "–"),
+            html.Td(
+                [mark(POLICIES[policy.policy]), html.Span(f" {MEANINGS[policy.policy]}", className="muted")],
+                className="detail",
+            ),
+            html.Td(_said_by(policy)),
+            html.Td(_take_back(policy)),
+        ]
+    )
+
+
+def _said_by(policy: PolicyView) -> list[Component]:
+    if not policy.chosen:
+        return ["the service's settings"]
+    since = [", ", when(policy.changed_at)] if policy.changed_at is not None else []
+    return [*visible(policy.changed_by or "somebody", LONGEST_NAME), *since]
+
+
+def _take_back(policy: PolicyView) -> Component:
+    if not policy.chosen:
+        return None
+    words = "What the service's own settings say holds again."
+    return ask_once(
+        "Take back", words, do("Yes, take it back", "take-policy-back", f"{policy.scope} {policy.name}")
+    )
+
+
+def new_policy() -> Component:
+    scopes = [("project", "a project"), ("rule", "a rule"), ("run", "a run")]
+    policies = [(policy.value, POLICIES[policy].word) for policy in Policy]
+    act = html.Div(
+        [
+            choose("choose-policy", "", "scope", "For", scopes, "run"),
+            say("choose-policy", "", "name", "Name", holder="run's id, rule or project"),
+            choose("choose-policy", "", "policy", "Policy", policies, Policy.OBSERVE.value),
+            do("Yes, choose it", "choose-policy", ""),
+        ]
+    )
+    words = "From now on this holds over the service's own settings, until it is taken back. Administrators can."
+    return ask_once("Choose a policy", words, act, tone="primary")
