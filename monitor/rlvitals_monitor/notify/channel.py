@@ -50,7 +50,8 @@ class ChannelError(ValueError):
 class Channel:
     """Where messages go. ``gap_s`` is the least time between two of them; ``allow_private`` lets the address be
     in the local network or on this machine, and plain http. ``matchers`` must all hold of what is sent; in
-    ``quiet`` hours messages wait. ``options`` are what only its kind knows.
+    ``quiet`` hours messages wait. ``options`` are what only its kind knows. ``samples`` and ``picture``: whether
+    completions and trends are shown; ``template`` is the operator's own text (see `template.py`).
     """
 
     name: str
@@ -65,6 +66,9 @@ class Channel:
     matchers: tuple[Matcher, ...] = ()
     quiet: QuietHours | None = None
     language: Language = Language.ENGLISH
+    samples: bool = True
+    picture: bool = True
+    template: str = ""
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:

@@ -34,11 +34,12 @@ from rlvitals_monitor.notify.hours import QuietHours
 from rlvitals_monitor.notify.language import Language
 from rlvitals_monitor.notify.registry import KINDS
 from rlvitals_monitor.notify.secret_source import SecretSource
+from rlvitals_monitor.notify.trial import template_fault
 from rlvitals_monitor.rules.document import Item, RuleFileError, read_document
 
 _KEYS = (
     *("name", "kind", "url", "secret", "severity", "send_resolved", "allow_private", "gap_s", "timeout_s"),
-    *("match", "quiet", "language"),
+    *("match", "quiet", "language", "samples", "picture", "template"),
 )
 _HOSTS = {
     "hooks.slack.com": ChannelKind.SLACK,
@@ -93,6 +94,9 @@ def make_channel(name: str, kind: ChannelKind, url: str, **given: object) -> Cha
     wrong = KINDS[kind].check(channel)
     if wrong:
         raise ChannelError(f"{name}: {channel.redact(wrong)}")
+    fault = template_fault(channel)
+    if fault:
+        raise ChannelError(f"template of {name}: {fault}")
     return channel
 
 
@@ -162,6 +166,8 @@ def _texts(entries: Mapping[str, Item], source: SecretSource) -> dict[str, objec
         given["language"] = entries["language"].choice(Language, [one.value for one in Language])
     if "match" in entries:
         given["matchers"] = tuple(_matcher(one) for one in entries["match"].sequence())
+    if "template" in entries:
+        given["template"] = entries["template"].text()
     if "quiet" in entries:
         given["quiet"] = _quiet(entries["quiet"])
     return given
@@ -169,7 +175,7 @@ def _texts(entries: Mapping[str, Item], source: SecretSource) -> dict[str, objec
 
 def _plain(entries: Mapping[str, Item]) -> dict[str, object]:
     given: dict[str, object] = {}
-    for name in ("send_resolved", "allow_private"):
+    for name in ("send_resolved", "allow_private", "samples", "picture"):
         if name in entries:
             given[name] = entries[name].choice(lambda word: word == "true", ["true", "false"])
     for name in ("gap_s", "timeout_s"):

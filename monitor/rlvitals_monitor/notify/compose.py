@@ -21,6 +21,7 @@ from rlvitals_monitor.notify.plain_text import (
     spelt,
 )
 from rlvitals_monitor.notify.rule_words import RuleWords, rule_words_of
+from rlvitals_monitor.notify.template import rendered
 from rlvitals_monitor.notify.trend import Trend, marks, sparkline
 
 CHANGES_SHOWN = 3
@@ -38,7 +39,7 @@ def compose(notification: Notification) -> Message:
         summary = words(lead.alert.summary) or lead.reason
         facts, sections = facts_of(notification.lead, say), list(_sections(notification, say, words))
     extras = notification.extras
-    return Message(
+    message = Message(
         title=plain(title, TITLE_LIMIT),
         state=state,
         tone=tone,
@@ -48,6 +49,7 @@ def compose(notification: Notification) -> Message:
         links=tuple(_links(notification, say)),
         trend=extras.trend if extras.draws and extras.trend is not None and extras.trend.steps else None,
     )
+    return rendered(message, notification, extras.template) if extras.template else message
 
 
 def _tone(notification: Notification) -> Tone:
@@ -72,7 +74,7 @@ def _state(notification: Notification, say: Phrase) -> str:
 
 
 def _title(notification: Notification, state: str, say: Phrase) -> str:
-    lead, more = notification.lead, len(notification.items) - 1
+    lead, more = notification.lead, len(notification.items) - 1 + _uncounted(notification)
     sentence = {
         Purpose.NEWS: "{state}: {rule} on {run}",
         Purpose.REMINDER: "{state}, still open: {rule} on {run}",
@@ -83,14 +85,20 @@ def _title(notification: Notification, state: str, say: Phrase) -> str:
     return say(sentence, state=state, rule=named, run=run_name(lead.run))
 
 
+def _uncounted(notification: Notification) -> int:
+    """Changes of one run that the message counts but does not hold."""
+    return max(sum(totals(notification.counts)) - len(notification.items), 0)
+
+
 def _sections(notification: Notification, say: Phrase, words: RuleWords) -> Iterator[Section]:
     extras, lead = notification.extras, notification.lead.transition
     found = extras.diagnosis
     if is_firing(lead):
         yield from _section(say("What to do"), words(lead.alert.advice))
-    others = notification.items[1:]
-    yield from _section(say("Also"), lines_of([i for i in others if not i.symptom_of], say))
-    yield from _section(say("Symptoms"), lines_of([i for i in others if i.symptom_of], say))
+    others = [item for item in notification.items[1:] if not item.symptom_of]
+    symptoms = [item for item in notification.items[1:] if item.symptom_of]
+    yield from _section(say("Also"), lines_of(others, say, _uncounted(notification)))
+    yield from _section(say("Symptoms"), lines_of(symptoms, say))
     if found is not None and is_firing(lead):
         yield from _diagnosed(found, say, words)
     if extras.trend is not None and extras.trend.steps:
@@ -105,7 +113,8 @@ def _diagnosed(found: Diagnosis, say: Phrase, words: RuleWords) -> Iterator[Sect
     confidence = say(found.confidence)
     cause = say("{headline} ({confidence} confidence).", headline=words(found.headline), confidence=confidence)
     yield from _section(say("Diagnosis"), f"{cause} {words(found.advice)}")
-    changes = [words(text) for _, text in found.change[:CHANGES_SHOWN]]
+    shown = found.change[:CHANGES_SHOWN]
+    changes = [words(text) if len(shown) == 1 else f"{key}: {words(text)}" for key, text in shown]
     yield from _section(say("What to change"), "; ".join(changes))
     yield from _section(say("What it is not"), words(found.isnt))
 

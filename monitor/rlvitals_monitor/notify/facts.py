@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import timedelta
 
-from rlvitals.contract.alert import Alert, AlertState, Proposal, Transition
+from rlvitals.contract.alert import Alert, AlertState, Transition
+from rlvitals.contract.command import CommandKind
 from rlvitals_monitor.notify.language import Phrase
 from rlvitals_monitor.notify.notification import Item
 from rlvitals_monitor.notify.plain_text import NAME_LIMIT, number, plain, run_name
@@ -32,10 +33,10 @@ def facts_of(item: Item, say: Phrase) -> list[tuple[str, str]]:
     return [*facts, (label, _measured(alert, say)), *_proposed(alert, say)]
 
 
-def lines_of(items: Sequence[Item], say: Phrase) -> str:
+def lines_of(items: Sequence[Item], say: Phrase, beyond: int = 0) -> str:
     """Further changes of a message, each in a few words; what is too many is counted."""
     shown = [_line(item.transition, say) for item in items[:ITEMS_SHOWN]]
-    left = len(items) - len(shown)
+    left = len(items) - len(shown) + beyond
     return "; ".join([*shown, *([say("{more} more", more=left)] if left else [])])
 
 
@@ -81,10 +82,11 @@ def _measured(alert: Alert, say: Phrase) -> str:
 def _proposed(alert: Alert, say: Phrase) -> list[tuple[str, str]]:
     if alert.proposal is None:
         return []
-    return [(say("Proposed"), in_short(alert.proposal))]
+    proposed = alert.proposal
+    return [(say("Proposed"), in_short(proposed.kind, proposed.knob, proposed.argument))]
 
 
-def in_short(proposed: Proposal) -> str:
+def in_short(kind: CommandKind, knob: str, argument: float | None) -> str:
     """A command as people type it."""
-    argument = "" if proposed.argument is None else number(proposed.argument)
-    return " ".join(part for part in (proposed.kind.value, proposed.knob, argument) if part)
+    parts = (kind.value, knob, "" if argument is None else number(argument))
+    return " ".join(part for part in parts if part)

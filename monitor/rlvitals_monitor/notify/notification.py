@@ -85,7 +85,8 @@ class Action:
 class Extras:
     """What a message shows beside its items, as far as there is any.
 
-    ``draws`` is False where the trend goes as text only, also to a channel that takes pictures.
+    ``draws`` is False where the trend goes as text only, also to a channel that takes pictures; ``template`` is
+    the channel's own text.
     """
 
     trend: Trend | None = None
@@ -93,6 +94,7 @@ class Extras:
     sample: Sample | None = None
     diagnosis: Diagnosis | None = None
     actions: tuple[Action, ...] = ()
+    template: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -59,6 +59,23 @@ def read_steps(
     return [StepRow(step=row.step, time=from_micros(row.time), values=values.get(row.step, {})) for row in found]
 
 
+def read_trend(
+    connection: Connection, attempt_number: int, metric: str, through: int, limit: int
+) -> list[tuple[int, float | None]]:
+    """(step, value) of the last ``limit`` steps up to ``through``, in order; None where the metric is missing."""
+    own = select(series.c.number).where(series.c.attempt == attempt_number, series.c.metric == metric)
+    query = (
+        select(steps.c.step, points.c.value, points.c.kind)
+        .select_from(steps)
+        .outerjoin(points, (points.c.series == own.scalar_subquery()) & (points.c.step == steps.c.step))
+        .where(steps.c.attempt == attempt_number, steps.c.step <= through)
+        .order_by(steps.c.step.desc())
+        .limit(limit)
+    )
+    found = connection.execute(query).all()[::-1]
+    return [(row.step, None if row.kind is None else join(row.value, row.kind)) for row in found]
+
+
 def read_config(connection: Connection, run: str) -> Json:
     """The run's own settings; raises `LookupError` for an unknown run."""
     config = connection.scalar(select(runs.c.config).where(runs.c.id == run))

@@ -7,7 +7,7 @@ from array import array
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, insert, select
+from sqlalchemy import Connection, Row, Select, func, insert, select
 
 from rlvitals.contract.report import Event, EventKind, Refusal, Text
 from rlvitals.contract.view import EventView, TextView
@@ -62,6 +62,15 @@ def read_texts(connection: Connection, run: str, *, step: int | None, limit: int
     if step is not None:
         query = query.where(texts.c.step == step)
     rows = connection.execute(query.order_by(texts.c.number.desc()).limit(limit))
+    return [_text_view(row) for row in rows]
+
+
+def read_last(connection: Connection, attempt_number: int, through: int, limit: int) -> list[TextView]:
+    """The completions of the last step up to ``through`` that has any, at most ``limit`` of them."""
+    known = texts.c.attempt == attempt_number
+    last = connection.scalar(select(func.max(texts.c.step)).where(known, texts.c.step <= through))
+    query = select(texts, attempts.c.id.label("attempt_id")).join(attempts, attempts.c.number == texts.c.attempt)
+    rows = connection.execute(query.where(known, texts.c.step == last).order_by(texts.c.number).limit(limit))
     return [_text_view(row) for row in rows]
 
 
