@@ -20,7 +20,8 @@ from rlvitals_monitor.control.policy import Policies
 from rlvitals_monitor.live import Live
 from rlvitals_monitor.notify.channel import Channels
 from rlvitals_monitor.notify.channel_file import load_channels
-from rlvitals_monitor.store import alerts, commands, evaluations, outbox, series, tables
+from rlvitals_monitor.store import alerts, commands, evaluations, series, tables
+from rlvitals_monitor.store.deliveries import standings
 from rlvitals_monitor.store.engine import Store
 from rlvitals_monitor.store.ingest import store_batch
 from rlvitals_monitor.store.tables import transitions
@@ -51,7 +52,7 @@ def states(store: Store, run: str = "r1", kind: CommandKind = CommandKind.SET_KL
 
 def deliveries(store: Store) -> int:
     with store.read() as connection:
-        return sum(s.waiting for s in outbox.standings(connection).values())
+        return sum(s.waiting for s in standings(connection).values())
 
 
 def unrouted(store: Store) -> int:

@@ -331,7 +331,11 @@ class SilenceView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliveryView:
-    """One transition on its way to one channel; ``answer`` is the provider's own words."""
+    """One transition on its way to one channel, as news, reminder (``round``) or escalation.
+
+    It waits (``next_at``, ``answer`` says why) until it is put into a message. ``answer`` then is the provider's own
+    words, or why it was dropped.
+    """
 
     id: str
     transition_id: str
@@ -341,13 +345,28 @@ class DeliveryView:
     next_at: datetime
     answer: str = ""
     delivered_at: datetime | None = None
+    purpose: str = "news"
+    round: int = 0
+    message_id: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SendView:
+    """One attempt to send a message: ``verdict`` is delivered, retry or permanent; the answer is the provider's."""
+
+    number: int
+    at: datetime
+    verdict: str
+    answer: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChannelView:
     """A place that messages go to. Its address is a secret: only the host is shown.
 
-    ``answer`` is the provider's own words at the last attempt; ``failed`` counts the messages that were given up.
+    ``answer`` is the provider's own words at the last attempt; ``failed`` counts what was given up, ``dropped`` what
+    was no longer to be said when its time came. A channel that was ``made`` by the API can be changed by it; the
+    others are the operator's.
     """
 
     name: str
@@ -359,7 +378,9 @@ class ChannelView:
     waiting: int = 0
     delivered: int = 0
     failed: int = 0
+    dropped: int = 0
     answer: str = ""
+    made: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -47,11 +47,23 @@ class ChannelError(ValueError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Escalation:
+    """The channel that hears of an alert which nobody acknowledged for so long."""
+
+    to: str
+    after_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Channel:
     """Where messages go. ``gap_s`` is the least time between two of them; ``allow_private`` lets the address be
     in the local network or on this machine, and plain http. ``matchers`` must all hold of what is sent; in
-    ``quiet`` hours messages wait. ``options`` are what only its kind knows. ``samples`` and ``picture``: whether
-    completions and trends are shown; ``template`` is the operator's own text (see `template.py`).
+    ``quiet`` hours messages wait. ``options`` are what only its kind knows.
+
+    ``budget`` is the most messages in a minute, 0 for no limit. A run's first alert waits ``group_wait_s`` for
+    others, its next message at least ``group_interval_s``, unless it is a stronger one. What still fires is told
+    again each ``repeat_s``, 0 for never. ``samples`` and ``picture``: whether completions and trends are shown;
+    ``template`` is the operator's own text (see `template.py`).
     """
 
     name: str
@@ -66,6 +78,11 @@ class Channel:
     matchers: tuple[Matcher, ...] = ()
     quiet: QuietHours | None = None
     language: Language = Language.ENGLISH
+    budget: int = 0
+    group_wait_s: float = 0.0
+    group_interval_s: float = 0.0
+    repeat_s: float = 0.0
+    escalation: Escalation | None = None
     samples: bool = True
     picture: bool = True
     template: str = ""
@@ -130,12 +147,14 @@ def secret_key(secret: str) -> bytes:
 class Channels:
     """All channels of a service, and its own address for the links in their messages.
 
-    ``problems`` are the channels that could not be used as written, each as "file:line: expected …".
+    ``problems`` are the channels that could not be used as written, each as "file:line: expected …"; ``left_out``
+    are their names, None where not even these can be told.
     """
 
     items: tuple[Channel, ...] = ()
     public_url: str = ""
     problems: tuple[str, ...] = ()
+    left_out: frozenset[str] | None = frozenset()
 
     def __iter__(self) -> Iterator[Channel]:
         return iter(self.items)

@@ -14,6 +14,7 @@ from rlvitals_monitor.api.deps import utc_now
 from rlvitals_monitor.control import mailbox
 from rlvitals_monitor.control.policy import Policies
 from rlvitals_monitor.notify.channel import Channels
+from rlvitals_monitor.notify.channel_book import ChannelBook
 from rlvitals_monitor.notify.dispatch import deliver_due, route
 from rlvitals_monitor.notify.post import build_client
 from tests.monitor.notify.conftest import channel_to, provide
@@ -142,7 +143,8 @@ def test_channels_show_how_they_fare_and_never_their_address(
     app: FastAPI, client: TestClient, proposed: str, provide: Opened
 ) -> None:
     provider = provide(Said(status=404, body=b"no hook at /hook/T0KEN"))
-    app.state.channels = channels = Channels(items=(channel_to(provider),))
+    channels = Channels(items=(channel_to(provider),))
+    app.state.channel_book = ChannelBook(channels, NOW)
     with app.state.store.begin() as conn:
         route(conn, a_transition(), channels, NOW)
     with build_client() as sender:
@@ -159,7 +161,9 @@ def test_channels_show_how_they_fare_and_never_their_address(
             "waiting": 0,
             "delivered": 0,
             "failed": 1,
+            "dropped": 0,
             "answer": "HTTP 404: no hook at ***",
+            "made": False,
         }
     ]
     delivery = client.get(f"{V1}/deliveries", params={"run": "r1"}).json()["items"][0]
@@ -170,6 +174,7 @@ def test_channels_show_how_they_fare_and_never_their_address(
 def test_a_channel_is_tested_with_the_providers_own_words(
     app: FastAPI, client: TestClient, provide: Opened
 ) -> None:
-    app.state.channels = Channels(items=(channel_to(provide(Said(status=403, body=b"action_prohibited"))),))
+    provider = provide(Said(status=403, body=b"action_prohibited"))
+    app.state.channel_book = ChannelBook(Channels(items=(channel_to(provider),)), NOW)
     answer = client.post(f"{V1}/channels/pager/test")
     assert answer.json() == {"channel": "pager", "delivered": False, "answer": "HTTP 403: action_prohibited"}
