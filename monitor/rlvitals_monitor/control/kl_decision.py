@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from rlvitals.contract.command import Bounds, CommandKind
@@ -59,6 +59,8 @@ class KlWhy(str, Enum):
     BEYOND = "beyond bounds"
     STOPPED = "stopped"
     WENT_BACK = "step went back"
+    PAST = "past"
+    REFUSED = "refused"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +111,23 @@ class Observation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class KlChoice:
+    """What a person sets for one run or project: a target of its own (nats per token), and narrower limits."""
+
+    target: float | None = None
+    factor: float | None = None
+    change_steps: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.target is not None and not 0.0 < self.target < math.inf:
+            raise ValueError(f"target: expected a finite number above 0, got {self.target}")
+        if self.factor is not None and not 1.0 < self.factor <= 2.0:
+            raise ValueError(f"factor: expected above 1 and at most 2, got {self.factor}")
+        if self.change_steps is not None and self.change_steps < 1:
+            raise ValueError(f"change_steps: expected at least 1, got {self.change_steps}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class KlSettings:
     """``users``: the coefficient as the user set it. ``target``: KL per token in nats. Factors are above 1.
 
@@ -151,6 +170,17 @@ class KlSettings:
             factor=min(limits.automatic_factor, 2.0),
             largest_change=min(1.25, limits.automatic_factor),
             change_steps=max(limits.cool_down_steps, 1),
+        )
+
+    def under(self, choice: KlChoice) -> KlSettings:
+        """With a person's own, which never go beyond what the operator allows."""
+        factor = min(self.factor, choice.factor or self.factor)
+        return replace(
+            self,
+            target=self.target if choice.target is None else choice.target,
+            factor=factor,
+            largest_change=min(self.largest_change, factor),
+            change_steps=max(self.change_steps, choice.change_steps or 0),
         )
 
     @property
