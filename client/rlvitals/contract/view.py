@@ -333,8 +333,8 @@ class SilenceView:
 class DeliveryView:
     """One transition on its way to one channel, as news, reminder (``round``) or escalation.
 
-    It waits (``next_at``, ``answer`` says why) until it is put into a message. ``answer`` then is the provider's own
-    words, or why it was dropped.
+    It waits (``next_at``, ``answer`` says why) until it is put into a message. ``answer`` then is the provider's
+    own words, or why it was dropped.
     """
 
     id: str
@@ -352,7 +352,7 @@ class DeliveryView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SendView:
-    """One attempt to send a message: ``verdict`` is delivered, retry or permanent; the answer is the provider's."""
+    """One attempt to send a message: ``verdict`` is delivered, retry or permanent, the answer the provider's."""
 
     number: int
     at: datetime
@@ -364,9 +364,9 @@ class SendView:
 class ChannelView:
     """A place that messages go to. Its address is a secret: only the host is shown.
 
-    ``answer`` is the provider's own words at the last attempt; ``failed`` counts what was given up, ``dropped`` what
-    was no longer to be said when its time came. A channel that was ``made`` by the API can be changed by it; the
-    others are the operator's.
+    ``answer`` is the provider's own words at the last attempt; ``failed`` counts what was given up, ``dropped``
+    what was no longer to be said when its time came. A channel that was ``made`` by the API can be changed by it;
+    the others are the operator's.
     """
 
     name: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from urllib.parse import quote, urlsplit
@@ -141,6 +141,16 @@ def secret_key(secret: str) -> bytes:
         return base64.b64decode(secret[len(SECRET_PREFIX) :], validate=True)
     except binascii.Error:
         raise ChannelError(f"secret: expected base64 after {SECRET_PREFIX}") from None
+
+
+def dead_ends(channels: Iterable[Channel]) -> tuple[str, ...]:
+    """Escalations that lead nowhere, in words: the channel works, but for them."""
+    known = {channel.name: channel.escalation for channel in channels}
+    return tuple(
+        f"escalate of {name}: expected the name of another channel, got {escalation.to}"
+        for name, escalation in known.items()
+        if escalation is not None and (escalation.to not in known or escalation.to == name)
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,9 @@ channels:
     match: [project=math-*, rule!=reward_flat]
     quiet: {from: "22:00", to: "07:00", zone: Europe/Berlin, critical: through}
     language: zh
+    group_wait: 10s                   # and group_interval, repeat: see cadence.py
+    budget: 20                        # the most messages in a minute
+    escalate: {to: pager, after: 30m}
   - name: pager
     kind: webhook
     url: https://pager.example/hooks/rl
@@ -22,13 +25,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import time
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from rlvitals.contract.alert import Severity
 from rlvitals_monitor.matcher import Matcher
+from rlvitals_monitor.notify import cadence
 from rlvitals_monitor.notify.channel import Channel, ChannelError, ChannelKind, Channels
 from rlvitals_monitor.notify.hours import QuietHours
 from rlvitals_monitor.notify.language import Language
@@ -39,6 +42,7 @@ from rlvitals_monitor.rules.document import Item, RuleFileError, read_document
 
 _KEYS = (
     *("name", "kind", "url", "secret", "severity", "send_resolved", "allow_private", "gap_s", "timeout_s"),
+    *cadence.KEYS,
     *("match", "quiet", "language", "samples", "picture", "template"),
 )
 _HOSTS = {
@@ -71,7 +75,7 @@ def load_channels(
     the file is in ``problems``.
     """
     source = SecretSource(environ=os.environ if environ is None else environ)
-    found = read_file(path, source, allow_private) if path else FileChannels()
+    found = read_file(path, source, allow_private) if path else Channels()
     items = list(found.items)
     for kind, url, secret in (
         (ChannelKind.WEBHOOK, webhook_url, webhook_secret),
@@ -81,12 +85,13 @@ def load_channels(
             raise ChannelError(f"channel {kind.value}: expected one of this name, got 2")
         if url:
             items.append(make_channel(kind.value, kind, url, secret=secret, allow_private=allow_private))
-    return Channels(items=tuple(items), public_url=public_url, problems=found.problems)
+    return Channels(items=tuple(items), public_url=public_url, problems=found.problems, left_out=found.left_out)
 
 
 def make_channel(name: str, kind: ChannelKind, url: str, **given: object) -> Channel:
     """A channel that can work as far as one can tell without the provider. Raises `ChannelError`."""
-    fields = {"gap_s": KINDS[kind].gap_s, **given}
+    usual = {} if kind is ChannelKind.WEBHOOK else cadence.FOR_PEOPLE
+    fields = {"gap_s": KINDS[kind].gap_s, **usual, **given}
     channel = Channel(name=name, kind=kind, url=url, **fields)  # type: ignore[arg-type]
     owner = _HOSTS.get(channel.host)
     if owner is not None and owner is not kind and kind is not ChannelKind.APPRISE:
@@ -100,16 +105,7 @@ def make_channel(name: str, kind: ChannelKind, url: str, **given: object) -> Cha
     return channel
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileChannels:
-    """``left_out`` are the names of those that are wrong; None where not even their names can be told."""
-
-    items: tuple[Channel, ...] = ()
-    problems: tuple[str, ...] = ()
-    left_out: frozenset[str] | None = frozenset()
-
-
-def read_file(path: Path, source: SecretSource, allow_private: bool) -> FileChannels:
+def read_file(path: Path, source: SecretSource, allow_private: bool) -> Channels:
     """Raises `ChannelError` for a file that cannot be read at all."""
     try:
         text = path.read_text(encoding="utf-8")
@@ -121,7 +117,7 @@ def read_file(path: Path, source: SecretSource, allow_private: bool) -> FileChan
     try:
         entries = read_document(text, str(path)).mapping(("channels",), ("channels",))["channels"].sequence()
     except RuleFileError as error:
-        return FileChannels(problems=error.problems, left_out=None)
+        return Channels(problems=error.problems, left_out=None)
     for entry in entries:
         try:
             channel = read_channel(entry, source, allow_private)
@@ -132,9 +128,7 @@ def read_file(path: Path, source: SecretSource, allow_private: bool) -> FileChan
             problems += error.problems
             left_out.append(_name(entry))
     names = frozenset(left_out)
-    return FileChannels(
-        items=tuple(items.values()), problems=tuple(problems), left_out=None if "" in names else names
-    )
+    return Channels(items=tuple(items.values()), problems=tuple(problems), left_out=None if "" in names else names)
 
 
 def _name(item: Item) -> str:
@@ -149,6 +143,7 @@ def read_channel(item: Item, source: SecretSource, allow_private: bool) -> Chann
     kind = _kind(item)
     entries = item.mapping((*_KEYS, *KINDS[kind].options), ("name", "kind", "url"))
     given = {"allow_private": allow_private, **_texts(entries, source), **_plain(entries)}
+    given |= cadence.read_cadence(entries)
     given["options"] = {name: _option(entries[name], source) for name in KINDS[kind].options if name in entries}
     try:
         return make_channel(entries["name"].text(), kind, source.read(entries["url"]), **given)
