@@ -14,13 +14,14 @@ from rlvitals import reporting
 
 if TYPE_CHECKING:
     from rlvitals.contract.report import Phase, RunInfo
-    from rlvitals.control import Control, ControlLimits
+    from rlvitals.control import Control
     from rlvitals.integrations.loop import Vitals, run
     from rlvitals.integrations.trl.reporting import RLVitalsCallback
     from rlvitals.preflight.inspection import check as preflight
     from rlvitals.reporter import Reporter
     from rlvitals.settings import Mode
     from rlvitals.start import attach, init
+    from rlvitals.verdict import ControlLimits
 
 __version__ = "0.1.0"
 __all__ = [
@@ -41,7 +42,7 @@ __all__ = [
 
 _HOMES = {
     "Control": "rlvitals.control",
-    "ControlLimits": "rlvitals.control",
+    "ControlLimits": "rlvitals.verdict",
     "Mode": "rlvitals.settings",
     "Phase": "rlvitals.contract.report",
     "RLVitalsCallback": "rlvitals.integrations.trl.reporting",

@@ -13,78 +13,23 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
 
-from rlvitals.contract.command import ARGUMENT_KINDS, Command, CommandKind, CommandState, Outcome
+from rlvitals.changes import Changes
+from rlvitals.contract.command import Command, CommandKind, CommandState, Outcome
 from rlvitals.guard import kept
+from rlvitals.knobs import Knobs
+from rlvitals.verdict import ControlLimits, Situation, verdict
 
 WAITING_MAX = 64
 
 _NONE: tuple[Command, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ControlLimits:
-    """The client's own bounds, held whatever the service says. Factors are relative to the user's own value."""
+@dataclass(slots=True)
+class _Offered:
+    """``until`` is by this process's own clock, which need not agree with the service's."""
 
-    kl_factor_low: float = 1e-3
-    kl_factor_high: float = 10.0
-    lr_factor_low: float = 0.01
-    lr_factor_high: float = 2.0
-    longest_pause_s: float = 3600.0
-    cooldown_steps: int = 3
-    fail_open_s: float = 60.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Situation:
-    """All that a verdict depends on. ``last_change`` is the step at which this kind was last taken."""
-
-    now: datetime
-    step: int
-    limits: ControlLimits
-    capabilities: Mapping[str, str]
-    user_value: float | None = None
-    last_change: int | None = None
-
-
-def verdict(command: Command, at: Situation) -> tuple[CommandState, str]:
-    """DELIVERED if the command may be applied now, else EXPIRED or REFUSED with the reason. Pure."""
-    if at.now >= command.expires_at:
-        return CommandState.EXPIRED, f"expired at {command.expires_at.isoformat()}"
-    reason = at.capabilities.get(
-        command.kind.value, "" if not at.capabilities else "this integration cannot do it"
-    )
-    reason = reason or _argument_reason(command, at) or _cooldown_reason(command, at)
-    return (CommandState.REFUSED, reason) if reason else (CommandState.DELIVERED, "")
-
-
-def _argument_reason(command: Command, at: Situation) -> str:
-    argument = command.argument
-    if command.kind not in ARGUMENT_KINDS:
-        return ""
-    if argument is None or not math.isfinite(argument) or argument <= 0:
-        return f"needs a finite argument above 0, got {argument}"
-    if command.bounds is not None and not command.bounds.allow(argument):
-        return f"{argument:g} is outside its own bounds {command.bounds.low:g} … {command.bounds.high:g}"
-    low, high = _factors(command.kind, at.limits)
-    base = 1.0 if command.kind is CommandKind.SCALE_LR else at.user_value
-    if base is not None and not low * base <= argument <= high * base:
-        return f"{argument:g} is outside the client's bounds {low * base:g} … {high * base:g}"
-    return ""
-
-
-def _factors(kind: CommandKind, limits: ControlLimits) -> tuple[float, float]:
-    if kind is CommandKind.SCALE_LR:
-        return limits.lr_factor_low, limits.lr_factor_high
-    return limits.kl_factor_low, limits.kl_factor_high
-
-
-def _cooldown_reason(command: Command, at: Situation) -> str:
-    if command.kind not in ARGUMENT_KINDS or at.last_change is None:
-        return ""
-    again = at.last_change + at.limits.cooldown_steps
-    if not at.last_change <= at.step < again:
-        return ""
-    return f"changed at step {at.last_change}, not again before step {again}"
+    command: Command
+    until: float
 
 
 class Control:
@@ -103,6 +48,7 @@ class Control:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.limits = limits or ControlLimits()
+        self.knobs = Knobs()
         self.obeys = obeys
         """The kinds that this process carries out, None for all; others are answered by other processes."""
         self.released_by = ""
@@ -112,12 +58,12 @@ class Control:
         self._wall, self._clock = wall, clock
         self._lock = threading.Lock()
         self._known: dict[str, bool] | None = None
-        self._waiting: dict[str, Command] = {}
+        self._waiting: dict[str, _Offered] = {}
         self._user_values: dict[CommandKind, float] = {}
-        self._changed_at: dict[CommandKind, int] = {}
+        self._changes = Changes()
         self._paused_since: float | None = None
         self._pause_s = 0.0
-        self._stopped_elsewhere: datetime | None = None
+        self._stopped_elsewhere: float | None = None
         self._heard_at = clock()
         self._enabled = True
 
@@ -144,7 +90,7 @@ class Control:
         for command in offered:
             if self.obeys is not None and command.kind not in self.obeys:
                 if command.kind is CommandKind.STOP:
-                    self._stopped_elsewhere = command.expires_at
+                    self._stopped_elsewhere = self._until(command)
                 continue
             answered = self._known.get(command.id)
             if answered is False:
@@ -154,7 +100,8 @@ class Control:
                 )
             elif answered is None and len(self._waiting) < WAITING_MAX:
                 with self._lock:
-                    self._waiting.setdefault(command.id, command)
+                    first = self._waiting.setdefault(command.id, _Offered(command, math.inf))
+                    first.until = min(first.until, self._until(command))
 
     @kept(_NONE)
     def take(self, step: int) -> tuple[Command, ...]:
@@ -163,21 +110,23 @@ class Control:
             return ()
         with self._lock:
             found = tuple(self._waiting.values())
-            for command in found:
-                self._mark(command.id, answered=True)
+            for offered in found:
+                self._mark(offered.command.id, answered=True)
             self._waiting.clear()
-        return tuple(command for command in found if self._accept(command, step))
+        return tuple(offered.command for offered in found if self._accept(offered, step))
 
     @kept(None)
     def applied(
         self, command: Command, *, step: int, before: float | None = None, after: float | None = None
     ) -> None:
         """Journals that the command was carried out; ``before`` and ``after`` are read back from the trainer."""
+        self._changes.applied(command, after)
         self._say(command, CommandState.APPLIED, step=step, before=before, after=after)
 
     @kept(None)
     def refused(self, command: Command, reason: str, *, step: int | None = None) -> None:
         """Journals that the integration could not do it."""
+        self._changes.refused(command)
         self._say(command, CommandState.REFUSED, step=step, reason=reason)
 
     @kept(False)
@@ -200,36 +149,58 @@ class Control:
     def _release_reason(self, now: float, since: float) -> str:
         with self._lock:
             waiting = tuple(self._waiting.values())
-        for command in waiting:
-            if command.kind in (CommandKind.RESUME, CommandKind.STOP) and self._wall() < command.expires_at:
-                return str(command.kind.value)
-        if self._stopped_elsewhere is not None and self._wall() < self._stopped_elsewhere:
+        for offered in waiting:
+            if offered.command.kind in (CommandKind.RESUME, CommandKind.STOP) and now < offered.until:
+                return str(offered.command.kind.value)
+        if self._stopped_elsewhere is not None and now < self._stopped_elsewhere:
             return CommandKind.STOP.value
         if now - since >= self._pause_s:
             return "longest pause"
         return "service silent" if now - max(self._heard_at, since) >= self.limits.fail_open_s else ""
 
-    def _accept(self, command: Command, step: int) -> bool:
-        state, reason = verdict(command, self._situation(command, step))
+    def _until(self, command: Command) -> float:
+        """An earlier release of the service tells only a time, on which its clock and ours must then agree."""
+        left_s = command.valid_s
+        if left_s is None:
+            left_s = (command.expires_at - self._wall()).total_seconds()
+        return self._clock() + left_s
+
+    def _accept(self, offered: _Offered, step: int) -> bool:
+        command, at = offered.command, self._situation(offered, step)
+        state, reason = verdict(command, at)
         if state is not CommandState.DELIVERED:
             self._say(command, state, step=step, reason=reason)
             return False
         self._journal_command(command, step)
-        self._note(command, step)
+        self._changes.taken(command, step, at.in_force if at.in_force is not None else at.user_value)
+        self._note(command)
         return True
 
-    def _situation(self, command: Command, step: int) -> Situation:
+    def _situation(self, offered: _Offered, step: int) -> Situation:
+        command = offered.command
+        course = self._changes.of(command)
+        knob = self.knobs.find(command.knob) if command.kind is CommandKind.SET_KNOB else None
         return Situation(
-            now=self._wall(),
             step=step,
             limits=self.limits,
             capabilities=self._capabilities(),
+            expired=self._clock() >= offered.until,
             user_value=self._user_values.get(command.kind),
-            last_change=self._changed_at.get(command.kind),
+            last_change=None if course is None else course.step,
+            in_force=self._in_force(command, step),
+            before_step=course.before_step if course is not None and course.step == step else None,
+            knob=knob,
+            changes=self._changes.count,
         )
 
-    def _note(self, command: Command, step: int) -> None:
-        self._changed_at[command.kind] = step
+    def _in_force(self, command: Command, step: int) -> float | None:
+        """A knob is read back, unless a command that was taken at this very step is still to be carried out."""
+        course = self._changes.of(command)
+        if command.kind is CommandKind.SET_KNOB and (course is None or course.step != step):
+            return self.knobs.now(command.knob)
+        return None if course is None else course.value
+
+    def _note(self, command: Command) -> None:
         if command.kind is CommandKind.PAUSE:
             asked = command.argument if command.argument and command.argument > 0 else math.inf
             self._pause_s = min(asked, self.limits.longest_pause_s)

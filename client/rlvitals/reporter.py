@@ -18,10 +18,10 @@ from typing import Any, Protocol, TypeAlias, cast
 
 from rlvitals import config, guard, notices
 from rlvitals.contract import codec
-from rlvitals.contract.command import Command, Outcome
+from rlvitals.contract.command import Command, CommandKind, Knob, Outcome
 from rlvitals.contract.evaluation import is_evaluation
 from rlvitals.contract.report import Event, EventKind, Extreme, Heartbeat, Histogram, Phase, RunInfo, Text
-from rlvitals.control import Control, ControlLimits
+from rlvitals.control import Control
 from rlvitals.drops import Drops
 from rlvitals.follow import Taken, commands_taken
 from rlvitals.guard import Guard, kept
@@ -31,6 +31,7 @@ from rlvitals.record import Kind
 from rlvitals.sender import Sender
 from rlvitals.settings import Mode, Settings
 from rlvitals.spool import journal_folder
+from rlvitals.verdict import ControlLimits
 
 OWN_METRICS = ("rlvitals.overhead", "rlvitals.dropped", "rlvitals.errors", "rlvitals.spool_bytes")
 PENDING_MAX = 64
@@ -255,9 +256,10 @@ class Reporter:
         model: str | None = None,
         config: object = None,
         capabilities: Mapping[str, str] | None = None,
+        knobs: Mapping[str, Knob] | None = None,
         tags: Sequence[str] | None = None,
     ) -> None:
-        """Adds to what is known about the run; ``config`` and ``capabilities`` are merged by key."""
+        """Adds to what is known about the run; ``config``, ``capabilities`` and ``knobs`` are merged by key."""
         facts = {
             "name": name,
             "framework": framework,
@@ -269,8 +271,33 @@ class Reporter:
             changed["config"] = {**self.run.config, **clean_config(config)}
         if capabilities is not None:
             changed["capabilities"] = {**self.run.capabilities, **capabilities}
+        if knobs is not None:
+            changed["knobs"] = {**self.run.knobs, **knobs}
         self.run = replace(self.run, **changed)
         self._journal.describe(self.run)
+
+    @kept(None)
+    def knob(
+        self,
+        name: str,
+        act: Callable[[float], object],
+        *,
+        low: float,
+        high: float,
+        get: Callable[[], float] | None = None,
+        value: float | None = None,
+        max_change: float | None = None,
+        cool_down_steps: int = 3,
+    ) -> None:
+        """Lets a setting of your own be changed while it trains; call it on every rank, with the same arguments.
+
+        ``act`` is called with the new value between two steps; ``get`` reads it back, or ``value`` says what it is
+        now. It never leaves ``low`` … ``high``; one command moves it by ``max_change`` at most, and no other does
+        for ``cool_down_steps``. What ``act`` raises refuses the command.
+        """
+        knob = Knob(low=low, high=high, value=value, max_change=max_change, cool_down_steps=cool_down_steps)
+        told = self.control.knobs.add(name, act, get, knob)
+        self.describe(knobs=told, capabilities={CommandKind.SET_KNOB.value: ""})
 
     def spent(self, seconds: float) -> None:
         """Adds time that an integration's own work took in the training thread to ``rlvitals.overhead``."""

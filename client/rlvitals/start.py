@@ -12,11 +12,11 @@ from typing import Any
 from rlvitals import notices, settings
 from rlvitals.config import clean
 from rlvitals.contract.report import RunInfo
-from rlvitals.control import ControlLimits
 from rlvitals.guard import Guard
 from rlvitals.part import ALONE, Part
 from rlvitals.reporter import Reporter
 from rlvitals.settings import Mode
+from rlvitals.verdict import ControlLimits
 
 INTEGRATIONS = {"trl": "rlvitals.integrations.trl"}
 """Root package of a trainer's class → the module whose ``attach(trainer, **arguments of init)`` hooks it."""

@@ -6,7 +6,7 @@ import json
 import time
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from rlvitals import notices
 from rlvitals.contract import codec
+from rlvitals.contract.command import Command
 from rlvitals.contract.report import Receipt
 
 if TYPE_CHECKING:
@@ -172,10 +173,22 @@ class Transport:
 
 def _read_receipt(body: bytes) -> Answer:
     try:
-        receipt = codec.decode(Receipt, codec.loads(body))
+        told = codec.loads(body)
+        receipt = codec.decode(Receipt, {**told, "commands": ()} if isinstance(told, dict) else told)
     except ValueError as error:
         return Answer(verdict=Verdict.RETRY, reason=f"not a receipt ({error}): is this an RL Vitals service?")
-    return Answer(verdict=Verdict.STORED, receipt=receipt)
+    return Answer(verdict=Verdict.STORED, receipt=replace(receipt, commands=_commands(told.get("commands", ()))))
+
+
+def _commands(told: object) -> tuple[Command, ...]:
+    """Those that this release knows: what a newer service asks for is no reason to keep the reports."""
+    found = []
+    for one in told if isinstance(told, list) else ():
+        try:
+            found.append(codec.decode(Command, one))
+        except ValueError as error:
+            notices.once("command", f"the service asks for what this release cannot read: {error}")
+    return tuple(found)
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:

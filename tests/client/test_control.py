@@ -4,17 +4,20 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
+from typing import Any
 
 import pytest
 
-from rlvitals.contract.command import Bounds, Command, CommandKind, CommandState, Outcome
-from rlvitals.control import WAITING_MAX, Control, ControlLimits, Situation, verdict
+from rlvitals.contract.command import Bounds, Command, CommandKind, CommandState, Knob, Outcome
+from rlvitals.control import WAITING_MAX, Control
+from rlvitals.verdict import ControlLimits, Situation, verdict
 
 NOW = datetime(2026, 1, 1, tzinfo=timezone.utc)
 
 
 def command(kind: CommandKind = CommandKind.CHECKPOINT, id: str = "c1", **more: object) -> Command:
-    return Command(id=id, kind=kind, expires_at=NOW + timedelta(minutes=5), **more)  # type: ignore[arg-type]
+    fields: dict[str, object] = {"expires_at": NOW + timedelta(minutes=5), "valid_s": 300.0, **more}
+    return Command(id=id, kind=kind, **fields)  # type: ignore[arg-type]
 
 
 @dataclass
@@ -26,6 +29,7 @@ class Desk:
     limits: ControlLimits = field(default_factory=ControlLimits)
     now_s: float = 0.0
     journal: list[Command | Outcome] = field(default_factory=list)
+    skew: timedelta = timedelta(0)
 
     def __post_init__(self) -> None:
         self.control = Control(
@@ -34,7 +38,7 @@ class Desk:
             known=lambda: self.known,
             limits=self.limits,
             capabilities=lambda: self.capabilities,
-            wall=lambda: NOW + timedelta(seconds=self.now_s),
+            wall=lambda: NOW + self.skew + timedelta(seconds=self.now_s),
             clock=lambda: self.now_s,
         )
 
@@ -95,17 +99,17 @@ def test_what_the_integration_cannot_do_is_refused_with_its_reason() -> None:
     assert reasons == ["beta is 0, no reference model was loaded", "this integration cannot do it"]
 
 
-AT = Situation(now=NOW, step=10, limits=ControlLimits(), capabilities={}, user_value=0.04)
+AT = Situation(step=10, limits=ControlLimits(), capabilities={}, user_value=0.04)
 
 
 @pytest.mark.parametrize(
     ("argument", "fine"),
     [
         (0.04, True),
-        (0.00004, True),
+        (0.004, True),
         (0.4, True),
         (0.41, False),
-        (0.0000399, False),
+        (0.0039, False),
         (0.0, False),
         (-0.04, False),
         (math.nan, False),
@@ -126,7 +130,7 @@ def test_a_commands_own_bounds_hold_as_well() -> None:
 
 
 def test_a_learning_rate_factor_is_bounded() -> None:
-    for factor, fine in ((1.0, True), (2.0, True), (2.1, False), (0.01, True), (0.009, False)):
+    for factor, fine in ((1.0, True), (2.0, True), (2.1, False), (0.1, True), (0.09, False)):
         state, _ = verdict(command(CommandKind.SCALE_LR, argument=factor), AT)
         assert (state is CommandState.DELIVERED) is fine
 
@@ -211,7 +215,7 @@ def test_a_silent_service_never_holds_a_gpu() -> None:
 def test_an_expired_resume_does_not_release() -> None:
     desk = Desk(limits=ControlLimits(fail_open_s=1e9))
     control = paused(desk)
-    control.offer([replace(command(CommandKind.RESUME, id="c2"), expires_at=NOW)])
+    control.offer([command(CommandKind.RESUME, id="c2", valid_s=0.0)])
     assert control.holding()
 
 
@@ -233,3 +237,162 @@ def test_an_outcome_tells_what_was_read_back() -> None:
     assert math.isnan(outcome.after)
     desk.control.refused(command(), "no optimizer yet", step=4)
     assert desk.reason() == "no optimizer yet"
+
+
+def test_the_trainers_clock_a_day_ahead_or_behind_expires_nothing_and_keeps_nothing_alive() -> None:
+    for skew in (timedelta(days=1), timedelta(days=-1)):
+        desk = Desk(skew=skew)
+        desk.control.offer([command(), command(id="late", valid_s=10.0)])
+        desk.now_s = 10.0
+        assert [c.id for c in desk.control.take(1)] == ["c1"]
+        assert desk.outcomes == [("late", CommandState.EXPIRED)]
+
+
+def test_a_command_that_is_offered_again_keeps_its_first_end() -> None:
+    desk = Desk()
+    desk.control.offer([command(valid_s=20.0)])
+    desk.now_s = 15.0
+    desk.control.offer([command(valid_s=20.0)])
+    desk.now_s = 21.0
+    assert desk.control.take(1) == ()
+
+
+def test_a_service_of_an_earlier_release_is_believed_by_the_time_of_day() -> None:
+    desk = Desk()
+    desk.control.offer([command(valid_s=None), command(id="past", valid_s=None, expires_at=NOW)])
+    assert [c.id for c in desk.control.take(1)] == ["c1"]
+    assert desk.outcomes == [("past", CommandState.EXPIRED)]
+
+
+def apply(desk: Desk, asked: Command, step: int, after: float | None) -> str:
+    """ "" if it was applied, else why not."""
+    desk.control.offer([asked])
+    if not desk.control.take(step):
+        return desk.reason()
+    desk.control.applied(asked, step=step, before=None, after=after)
+    return ""
+
+
+def test_many_factors_on_the_learning_rate_do_not_wander_beyond_its_bounds() -> None:
+    desk = Desk()
+    for number, (factor, fine) in enumerate([(2.0, True), (1.5, False), (0.5, True), (2.0, True), (1.01, False)]):
+        asked = command(CommandKind.SCALE_LR, f"c{number}", argument=factor)
+        assert (apply(desk, asked, number * 10, 1e-5) == "") is fine
+
+
+def test_one_command_moves_what_is_in_force_by_a_factor_at_most() -> None:
+    desk = Desk()
+    desk.control.user_value(CommandKind.SET_KL_COEF, 0.04)
+    assert "factor 10 from 0.04" in apply(desk, command(CommandKind.SET_KL_COEF, "a", argument=0.003), 0, None)
+    assert apply(desk, command(CommandKind.SET_KL_COEF, "b", argument=0.004), 10, 0.004) == ""
+    assert apply(desk, command(CommandKind.SET_KL_COEF, "c", argument=0.0004), 20, 0.0004) == ""
+    assert "client's bounds" in apply(desk, command(CommandKind.SET_KL_COEF, "d", argument=0.00004 / 2), 30, None)
+
+
+def test_all_commands_at_one_step_together_move_a_number_by_a_factor_at_most() -> None:
+    desk = Desk(limits=ControlLimits(cooldown_steps=0, command_factor=4.0, step_factor=4.0))
+    desk.control.user_value(CommandKind.SET_KL_COEF, 0.04)
+    asked = [command(CommandKind.SET_KL_COEF, f"c{n}", argument=value) for n, value in enumerate((0.02, 0.006))]
+    desk.control.offer(asked)
+    assert [c.id for c in desk.control.take(5)] == ["c0"]
+    assert desk.reason() == "0.006 is more than a factor 4 from 0.04"
+
+
+def test_a_command_that_the_trainer_could_not_do_moved_nothing() -> None:
+    desk = Desk(limits=ControlLimits(changes=2, cooldown_steps=0))
+    desk.control.user_value(CommandKind.SET_KL_COEF, 0.04)
+    first = command(CommandKind.SET_KL_COEF, "a", argument=0.004)
+    desk.control.offer([first])
+    desk.control.take(1)
+    desk.control.refused(first, "no optimizer yet", step=1)
+    assert "more than a factor 10 from 0.04" in apply(
+        desk, command(CommandKind.SET_KL_COEF, "b", argument=0.0004), 9, None
+    )
+    assert apply(desk, command(CommandKind.SET_KL_COEF, "c", argument=0.02), 9, 0.02) == ""
+    assert apply(desk, command(CommandKind.SET_KL_COEF, "d", argument=0.01), 10, 0.01) == ""
+    assert "2 changes already" in apply(desk, command(CommandKind.SET_KL_COEF, "e", argument=0.02), 11, None)
+
+
+@dataclass
+class Thermostat:
+    value: float = 1.0
+
+    def set(self, value: float) -> None:
+        self.value = value
+
+
+def a_knob(desk: Desk, **given: Any) -> Thermostat:
+    thermostat = Thermostat()
+    knob = Knob(**{"low": -2.0, "high": 2.0, "max_change": 0.5, "cool_down_steps": 5, **given})
+    desk.control.knobs.add("temperature", thermostat.set, lambda: thermostat.value, knob)
+    return thermostat
+
+
+def turn(desk: Desk, value: float | None, step: int, name: str = "temperature") -> str:
+    """ "" where the knob was turned, else why not."""
+    asked = command(CommandKind.SET_KNOB, f"{name} {value} {step}", argument=value, knob=name)
+    desk.control.offer([asked])
+    if not desk.control.take(step):
+        return desk.reason()
+    turned = desk.control.knobs.turn(name, asked.argument or 0.0)
+    desk.control.applied(asked, step=step, before=turned.before, after=turned.after)
+    return turned.fault
+
+
+def test_a_knob_is_turned_within_its_bounds_its_largest_change_and_its_cool_down() -> None:
+    desk = Desk()
+    thermostat = a_knob(desk)
+    assert turn(desk, 0.5, 0) == ""
+    assert thermostat.value == 0.5
+    assert turn(desk, 0.4, 4) == "changed at step 0, not again before step 5"
+    assert turn(desk, -0.1, 5) == "-0.1 is further from 0.5 than 0.5"
+    assert turn(desk, 0.0, 5) == ""
+    assert turn(desk, -0.5, 10) == ""
+    assert turn(desk, 2.1, 20) == "2.1 is outside the knob's bounds -2 … 2"
+    assert turn(desk, 1.0, 20, name="nobody's") == 'there is no knob "nobody\'s" here'
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, None])
+def test_a_knob_is_never_turned_to_what_is_no_number(value: float | None) -> None:
+    desk = Desk()
+    thermostat = a_knob(desk)
+    assert "needs a finite argument" in turn(desk, value, 0)
+    assert thermostat.value == 1.0
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_a_knob_that_reads_what_is_no_number_has_no_known_value(value: float) -> None:
+    desk = Desk()
+    thermostat = a_knob(desk)
+    thermostat.value = value
+    assert turn(desk, 1.2, 0) == ""
+    assert desk.control.knobs.now("temperature") == 1.2
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"low": math.nan},
+        {"high": math.inf},
+        {"low": 2.0},
+        {"value": 9.0},
+        {"value": math.nan},
+        {"max_change": 0.0},
+        {"max_change": math.nan},
+        {"cool_down_steps": -1},
+    ],
+)
+def test_bounds_that_are_none_are_refused_where_the_knob_is_registered(given: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="knob temperature: expected"):
+        a_knob(Desk(), **given)
+
+
+def test_a_knob_whose_own_code_fails_is_refused_with_its_words() -> None:
+    desk = Desk()
+
+    def fail(value: float) -> None:
+        raise RuntimeError("the sampler is gone")
+
+    desk.control.knobs.add("temperature", fail, None, Knob(low=0.0, high=2.0, value=1.0))
+    assert turn(desk, 1.5, 0) == "the knob's own code failed: RuntimeError: the sampler is gone"
+    assert desk.control.knobs.now("temperature") == 1.0

@@ -15,11 +15,10 @@ import torch
 import torch.distributed as dist
 
 from rlvitals.guard import Guard
+from rlvitals.integrations.steering import Action
 from rlvitals.probes.tally import Tally
 
 ACTIONS_MAX = 64
-Action = tuple[int, float]
-"""Index of a command's kind, and its argument (NaN where it has none)."""
 
 
 class Ranks:

@@ -15,9 +15,9 @@ import torch.distributed as dist
 import rlvitals
 from rlvitals.contract.command import Command, CommandKind
 from rlvitals.contract.report import StepReport
-from rlvitals.control import ControlLimits
 from rlvitals.follow import Follower
 from rlvitals.spool import journal_folder
+from rlvitals.verdict import ControlLimits
 from tests.client.integrations import grpo
 
 

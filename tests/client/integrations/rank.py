@@ -18,8 +18,8 @@ import torch.distributed as dist
 
 import rlvitals
 from rlvitals.contract.command import Command, CommandKind, Outcome
-from rlvitals.control import ControlLimits
 from rlvitals.integrations.trl.callback import VitalsCallback
+from rlvitals.verdict import ControlLimits
 from tests.client.integrations import tiny
 
 TIMEOUT_S = 10.0

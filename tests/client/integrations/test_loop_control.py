@@ -12,8 +12,8 @@ import torch
 import rlvitals
 from rlvitals.contract.command import Command, CommandKind, Outcome
 from rlvitals.contract.report import Event, EventKind
-from rlvitals.control import ControlLimits
 from rlvitals.integrations.loop import Vitals, commands
+from rlvitals.verdict import ControlLimits
 from tests.client.integrations import grpo, tiny
 
 

@@ -21,10 +21,10 @@ from rlvitals.contract.command import Command, CommandKind, Outcome
 from rlvitals.contract.evaluation import is_evaluation
 from rlvitals.contract.metrics import BY_NAME
 from rlvitals.contract.report import Event, EventKind
-from rlvitals.control import ControlLimits
 from rlvitals.integrations.trl import facts
 from rlvitals.integrations.trl.reporting import RLVitalsCallback
 from rlvitals.integrations.trl.scalar_session import CALLBACK, NOT_NOW, ScalarSession
+from rlvitals.verdict import ControlLimits
 from tests.client.integrations import tiny
 from tests.client.integrations.conftest import MakeTrainer
 

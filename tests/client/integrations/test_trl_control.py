@@ -13,8 +13,8 @@ import pytest
 import rlvitals
 from rlvitals.contract.command import Command, CommandKind, CommandState, Outcome
 from rlvitals.contract.report import Event, EventKind
-from rlvitals.control import ControlLimits
 from rlvitals.integrations.trl.callback import STATE_KEY, VitalsCallback
+from rlvitals.verdict import ControlLimits
 from tests.client.integrations import tiny
 from tests.client.integrations.conftest import MakeTrainer
 
@@ -59,19 +59,19 @@ def notes(reporter: rlvitals.Reporter) -> list[dict[str, object]]:
 
 def test_the_kl_coefficient_changes_at_the_boundary_and_the_next_step_shows_it(make: MakeTrainer) -> None:
     trainer = make(beta=0.5)
-    reporter = offered(trainer, {2: command(CommandKind.SET_KL_COEF, 0.01)})
+    reporter = offered(trainer, {2: command(CommandKind.SET_KL_COEF, 0.05)})
     (outcome,) = outcomes(reporter)
-    assert (outcome.state, outcome.step, outcome.before, outcome.after) == (CommandState.APPLIED, 2, 0.5, 0.01)
-    assert trainer.beta == 0.01
+    assert (outcome.state, outcome.step, outcome.before, outcome.after) == (CommandState.APPLIED, 2, 0.5, 0.05)
+    assert trainer.beta == 0.05
     assert [step.values["kl.coef"] for step in tiny.steps(reporter)] == [0.5, 0.5, 0.01, 0.01]
 
 
 def test_a_lower_coefficient_lowers_the_measured_pull_in_proportion(make: MakeTrainer) -> None:
     slow = {"beta": 1.0, "num_iterations": 4, "learning_rate": 1e-4, "lr_scheduler_type": "constant"}
     plain = tiny.steps(offered(make(**slow), {}))
-    lowered = tiny.steps(offered(make(**slow), {3: command(CommandKind.SET_KL_COEF, 0.01)}))
+    lowered = tiny.steps(offered(make(**slow), {3: command(CommandKind.SET_KL_COEF, 0.1)}))
     assert lowered[2].values["kl.pull_ratio"] == plain[2].values["kl.pull_ratio"]
-    assert lowered[3].values["kl.pull_ratio"] == pytest.approx(0.01 * plain[3].values["kl.pull_ratio"], rel=1e-6)
+    assert lowered[3].values["kl.pull_ratio"] == pytest.approx(0.1 * plain[3].values["kl.pull_ratio"], rel=1e-6)
 
 
 @pytest.mark.parametrize("value", [0.0, -1.0, math.nan, math.inf, None])

@@ -18,9 +18,9 @@ import torch
 from rlvitals.contract.command import Command, CommandKind, CommandState, Outcome
 from rlvitals.contract.metrics import METRICS, Family
 from rlvitals.contract.report import Event, EventKind, Phase, StepReport, Text
-from rlvitals.control import ControlLimits
 from rlvitals.integrations.hooks import HookTable
 from rlvitals.integrations.verl import places, session, v1, workers
+from rlvitals.verdict import ControlLimits
 from tests.client.integrations import tiny, verl_shaped
 from tests.client.integrations.verl_shaped import PPOTrainerSync, columns, jagged
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -12,13 +11,22 @@ from rlvitals.contract.command import Command, CommandKind
 from rlvitals.contract.report import EventKind, Phase
 from rlvitals.guard import Guard, outcome
 from rlvitals.integrations.loop.facts import Coefficient
-from rlvitals.integrations.steering import LEAST_COEFFICIENT, Refused, scale_learning_rate
+from rlvitals.integrations.steering import (
+    KINDS,
+    LEAST_COEFFICIENT,
+    Action,
+    Refused,
+    action_of,
+    kind_of,
+    scale_learning_rate,
+    turn_knob,
+)
+from rlvitals.knobs import NO_KNOB
 from rlvitals.reporter import Reporter
 
 if TYPE_CHECKING:
     from rlvitals.integrations.ranks import Ranks
 
-KINDS = tuple(CommandKind)
 BEAT_S = 0.5
 HANDLED = (CommandKind.SET_KL_COEF, CommandKind.CHECKPOINT, CommandKind.STOP, CommandKind.SCALE_LR)
 """What a handler may be given for; a pause is ours alone."""
@@ -90,6 +98,8 @@ class Commands:
                 found[kind.value] = f"the loop has no handler: vitals.on({kind.value!r}, …) was not called"
         if CommandKind.SCALE_LR not in self._handlers and self._optimizer is None:
             found[CommandKind.SCALE_LR.value] = NO_OPTIMIZER
+        if not self._reporter.control.knobs.names:
+            found[CommandKind.SET_KNOB.value] = NO_KNOB
         found |= {kind.value: reason for kind, reason in self._reasons.items()}
         obeys = self._reporter.part.obeys
         return found if obeys is None else {kind.value: found[kind.value] for kind in KINDS if kind in obeys}
@@ -109,17 +119,17 @@ class Commands:
     def _take(self, step: int) -> None:
         """Rank 0 takes what has arrived, all ranks do it; only rank 0 says what became of it."""
         taken = self._reporter.control.take(step) if self._reporter.enabled else ()
-        actions = [(KINDS.index(c.kind), math.nan if c.argument is None else c.argument) for c in taken]
+        actions = [action_of(command) for command in taken]
         if self._ranks is not None:
             actions = self._ranks.agree(actions)
-        for place, (kind, argument) in enumerate(actions):
-            self._do(KINDS[kind], argument, taken[place] if place < len(taken) else None, step)
+        for place, action in enumerate(actions):
+            self._do(action, taken[place] if place < len(taken) else None, step)
 
-    def _do(self, kind: CommandKind, argument: float, command: Command | None, step: int) -> None:
-        control = self._reporter.control
+    def _do(self, action: Action, command: Command | None, step: int) -> None:
+        control, kind = self._reporter.control, kind_of(action)
         with Guard(f"command {kind.value}") as watch:
             try:
-                before, after = self._apply(kind, argument, step)
+                before, after = self._apply(action, step)
             except Refused as refusal:
                 if command is not None:
                     control.refused(command, str(refusal), step=step)
@@ -129,8 +139,11 @@ class Commands:
         if watch.failed and command is not None:
             control.refused(command, "the integration failed; see the loop's log", step=step)
 
-    def _apply(self, kind: CommandKind, argument: float, step: int) -> tuple[float | None, float | None]:
+    def _apply(self, action: Action, step: int) -> tuple[float | None, float | None]:
         """Value before and after, read back from the loop where that can be. Raises `Refused`."""
+        kind, argument = kind_of(action), action[1]
+        if kind is CommandKind.SET_KNOB:
+            return turn_knob(self._reporter.control.knobs, action)
         if kind is CommandKind.SET_KL_COEF:
             return self._set_kl_coef(argument)
         if kind is CommandKind.SCALE_LR:

@@ -194,6 +194,33 @@ class Vitals:
         with Guard("vitals.on"):
             self._commands.on(CommandKind(kind), act, get)
 
+    def knob(
+        self,
+        name: str,
+        act: Callable[[float], object],
+        *,
+        low: float,
+        high: float,
+        get: Callable[[], float] | None = None,
+        value: float | None = None,
+        max_change: float | None = None,
+        cool_down_steps: int = 3,
+    ) -> None:
+        """Lets a setting of your own be changed while it trains, the same on all ranks (see `Reporter.knob`).
+
+        ``vitals.knob("temperature", sampler.set_temperature, low=0.2, high=1.5, value=1.0)``
+        """
+        self.reporter.knob(
+            name,
+            act,
+            low=low,
+            high=high,
+            get=get,
+            value=value,
+            max_change=max_change,
+            cool_down_steps=cool_down_steps,
+        )
+
     def cannot(self, kind: str | CommandKind, reason: str) -> None:
         """Says why a command can't be carried out in this loop, so that people read it instead of trying."""
         with Guard("vitals.cannot"):

@@ -13,14 +13,13 @@ from transformers import TrainerCallback
 from rlvitals.contract.command import Command, CommandKind
 from rlvitals.contract.report import EventKind, Phase
 from rlvitals.guard import Guard
-from rlvitals.integrations.ranks import Action, Ranks
-from rlvitals.integrations.steering import Refused
+from rlvitals.integrations.ranks import Ranks
+from rlvitals.integrations.steering import Action, Refused, action_of, kind_of, turn_knob
 from rlvitals.integrations.trl import facts, steering
 from rlvitals.integrations.trl.scalar_session import ScalarSession
 from rlvitals.integrations.trl.session import Session
 from rlvitals.integrations.trl.steering import Wheel
 
-KINDS = tuple(CommandKind)
 BEAT_S = 0.5
 STATE_KEY = "rlvitals"
 LEAST_TIMEOUT_S = 1800.0
@@ -95,15 +94,15 @@ class VitalsCallback(TrainerCallback):
         """Rank 0 takes what has arrived, all ranks do it; only rank 0 says what became of it."""
         control, step = self.session.reporter.control, state.global_step
         taken = control.take(step) if self.session.reporter.enabled else ()
-        actions = self.session.ranks.agree([_action(command) for command in taken])
+        actions = self.session.ranks.agree([action_of(command) for command in taken])
         wheel = Wheel(
             trainer=self.session.trainer,
             optimizer=self._shown(loop, "optimizer"),
             scheduler=self._shown(loop, "lr_scheduler"),
             flags=flags,
         )
-        for place, (kind, argument) in enumerate(actions):
-            self._do(KINDS[kind], argument, wheel, taken[place] if place < len(taken) else None, step)
+        for place, action in enumerate(actions):
+            self._do(action, wheel, taken[place] if place < len(taken) else None, step)
         if actions:
             with Guard("keeping the KL coefficient"):
                 self._remember(state)
@@ -113,11 +112,14 @@ class VitalsCallback(TrainerCallback):
         shown = loop.get(name)
         return getattr(self.session.trainer, name, None) if shown is None else shown
 
-    def _do(self, kind: CommandKind, argument: float, wheel: Wheel, command: Command | None, step: int) -> None:
-        control = self.session.reporter.control
+    def _do(self, action: Action, wheel: Wheel, command: Command | None, step: int) -> None:
+        control, kind = self.session.reporter.control, kind_of(action)
         with Guard(f"command {kind.value}") as watch:
             try:
-                before, after = steering.apply(kind, argument, wheel)
+                if kind is CommandKind.SET_KNOB:
+                    before, after = turn_knob(control.knobs, action)
+                else:
+                    before, after = steering.apply(kind, action[1], wheel)
             except Refused as refusal:
                 if command is not None:
                     control.refused(command, str(refusal), step=step)
@@ -166,7 +168,3 @@ class VitalsCallback(TrainerCallback):
             self.session.reporter.event(
                 EventKind.NOTE, state.global_step, restored="kl_coef", before=before, after=after
             )
-
-
-def _action(command: Command) -> Action:
-    return KINDS.index(command.kind), math.nan if command.argument is None else command.argument

@@ -8,6 +8,7 @@ from typing import Any
 
 from rlvitals.contract.command import CommandKind
 from rlvitals.contract.metrics import METRICS
+from rlvitals.knobs import NO_KNOB
 
 NO_COEFFICIENT = "this trainer has no KL coefficient"
 SCHEDULED = "beta is a schedule, one value an epoch"
@@ -150,14 +151,15 @@ def accumulation(trainer: Any) -> float:
 
 def capabilities(trainer: Any) -> dict[str, str]:
     """Command kind → "" where it can be done, else the reason why not."""
-    can = {kind.value: "" for kind in CommandKind}
-    return can | {CommandKind.SET_KL_COEF.value: no_kl_control(trainer)} | loop_capabilities(trainer.args)
+    return {CommandKind.SET_KL_COEF.value: no_kl_control(trainer)} | loop_capabilities(trainer.args)
 
 
 def loop_capabilities(args: Any) -> dict[str, str]:
-    """What the loop of a trainer with these arguments cannot do."""
+    """What the loop of a trainer with these arguments can do, and why it cannot the rest. Knobs come later."""
     own_loop = hasattr(args, "num_ppo_epochs") and not hasattr(args, "num_iterations")
-    return {CommandKind.STOP.value: NEVER_STOPS if own_loop else ""}
+    can = {kind.value: "" for kind in CommandKind if kind is not CommandKind.SET_KL_COEF}
+    cannot = {CommandKind.STOP: NEVER_STOPS if own_loop else "", CommandKind.SET_KNOB: NO_KNOB}
+    return can | {kind.value: reason for kind, reason in cannot.items()}
 
 
 def no_kl_control(trainer: Any) -> str:

@@ -70,7 +70,7 @@ class RLVitalsCallback(TrainerCallback):
 
     def _reporter(self, args: Any, model: Any, framework: str) -> Reporter:
         arguments = dict(self._arguments)
-        can = {kind.value: "" for kind in CommandKind} | facts.loop_capabilities(args)
+        can = facts.loop_capabilities(args)
         told = {
             "name": getattr(args, "run_name", None) or "",
             "framework": framework,
