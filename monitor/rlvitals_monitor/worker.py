@@ -19,6 +19,7 @@ from rlvitals_monitor.alerts.rulebook import RuleBook
 from rlvitals_monitor.alerts.settings import RuleSettings
 from rlvitals_monitor.control import handover, mailbox
 from rlvitals_monitor.control.bounds import Limits
+from rlvitals_monitor.control.helm import Helm
 from rlvitals_monitor.control.policy import Policies
 from rlvitals_monitor.live import Live
 from rlvitals_monitor.notify import dispatch
@@ -66,6 +67,7 @@ class Worker:
         self.rules = self._book.rules if self._book is not None else tuple(rules or ())
         self._channels = channels or Channels()
         self._policies, self._limits = policies or Policies(), limits or Limits()
+        self._helm = Helm(self._policies, self._limits)
         self._cache = Cache()
         self._resting: dict[int, datetime] = {}
         self._turn = threading.Condition()
@@ -96,6 +98,7 @@ class Worker:
         """One round of all work; how many transitions were recorded."""
         self._guarded("looking at the rule files", lambda: self._reload(now))
         recorded = sum(self._judge_safely(number, run, now) for number, run in self._behind(now))
+        self._guarded("steering", lambda: self._steer(now))
         self._guarded("routing", lambda: self._route(now))
         self._guarded("expiring", lambda: self._expire(now))
         return recorded
@@ -140,6 +143,11 @@ class Worker:
             recorded += advanced.transitions
             if advanced.steps < STEPS_A_CALL:
                 return
+
+    def _steer(self, now: datetime) -> None:
+        for run in self._helm.look(self._store, now, self._guarded):
+            if self._live is not None:
+                self._live.publish(run)
 
     def _route(self, now: datetime) -> None:
         for _ in range(ROUNDS_A_TICK):
