@@ -40,7 +40,7 @@ def translate(text: str) -> str:
 def sentences() -> Mapping[str, str]:
     """English → Chinese, with the placeholders of the catalogue in both."""
     text = (files("rlvitals_monitor.rules") / "chinese.yaml").read_text(encoding="utf-8")
-    return {" ".join(str(english).split()): str(chinese) for english, chinese in yaml.safe_load(text).items()}
+    return {" ".join(entry["en"].split()): entry["zh"] for entry in yaml.safe_load(text)}
 
 
 @cache
