@@ -63,7 +63,7 @@ def test_the_kl_coefficient_changes_at_the_boundary_and_the_next_step_shows_it(m
     (outcome,) = outcomes(reporter)
     assert (outcome.state, outcome.step, outcome.before, outcome.after) == (CommandState.APPLIED, 2, 0.5, 0.05)
     assert trainer.beta == 0.05
-    assert [step.values["kl.coef"] for step in tiny.steps(reporter)] == [0.5, 0.5, 0.01, 0.01]
+    assert [step.values["kl.coef"] for step in tiny.steps(reporter)] == [0.5, 0.5, 0.05, 0.05]
 
 
 def test_a_lower_coefficient_lowers_the_measured_pull_in_proportion(make: MakeTrainer) -> None:
