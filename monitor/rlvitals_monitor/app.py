@@ -23,6 +23,7 @@ from rlvitals_monitor.api import (
     commands,
     health,
     incidents,
+    links,
     login,
     policies,
     problems,
@@ -37,6 +38,7 @@ from rlvitals_monitor.auth import BrowserGuard, Sessions
 from rlvitals_monitor.control.settings import ControlSettings
 from rlvitals_monitor.live import Live
 from rlvitals_monitor.logs import hide_tokens
+from rlvitals_monitor.notify.channel_book import ChannelBook
 from rlvitals_monitor.notify.dispatcher import Dispatcher
 from rlvitals_monitor.notify.settings import NotifySettings
 from rlvitals_monitor.settings import Settings
@@ -50,8 +52,8 @@ API = "/api"
 def create_app(settings: Settings, *, with_worker: bool = True) -> FastAPI:
     """The service as one ASGI app; its lifespan migrates the database and runs the worker.
 
-    ``app.state`` has settings, store, live, telemetry, sessions, policies, limits, channels, rulebook, worker and
-    dispatcher (None without them), and after the start ``local_token``. The explicit 404 below ``/api`` keeps
+    ``app.state`` has settings, store, live, telemetry, sessions, policies, limits, channel_book, rulebook, worker
+    and dispatcher (None without them), and after the start ``local_token``. The explicit 404 below ``/api`` keeps
     later catch-alls (the dashboard's) from answering there.
     """
     app = FastAPI(
@@ -71,9 +73,7 @@ def create_app(settings: Settings, *, with_worker: bool = True) -> FastAPI:
     app.state.sessions = Sessions(auth.session_key(settings), settings.session_hours)
     control = ControlSettings(policy=settings.policy)
     app.state.policies, app.state.limits = control.policies, control.limits
-    app.state.channels = NotifySettings().load(settings.url)
-    for problem in app.state.channels.problems:
-        log.error("a channel is left out: %s", problem)
+    app.state.channel_book = ChannelBook.of(NotifySettings(), settings.url, utc_now())
     app.state.rulebook = RuleBook.of(RuleSettings(), utc_now())
     app.state.worker = app.state.dispatcher = None
     app.add_middleware(BrowserGuard, hosts=settings.hosts)
@@ -100,6 +100,7 @@ _PARTS = (
     audit,
     channels,
     silences,
+    links,
     health,
     login,
 )
@@ -127,7 +128,8 @@ def _start(app: FastAPI, settings: Settings, with_worker: bool) -> None:
     app.state.store.migrate()
     app.state.local_token = auth.ensure_local_token(app.state.store, settings, utc_now())
     if with_worker:
-        app.state.dispatcher = Dispatcher(app.state.store, app.state.channels)
+        app.state.dispatcher = Dispatcher(app.state.store, app.state.channel_book)
+        app.state.channel_book.refresh(app.state.store, utc_now())
         app.state.dispatcher.start()
         app.state.worker = _worker(app)
 
@@ -147,7 +149,7 @@ def _worker(app: FastAPI) -> Worker:
     worker = Worker(
         state.store,
         live=state.live,
-        channels=state.channels,
+        channels=lambda: state.channel_book.channels,
         policies=state.policies,
         limits=state.limits,
         told=state.dispatcher.wake,

@@ -17,6 +17,7 @@ from rlvitals.contract.alert import AlertState, Transition
 from rlvitals_monitor.alerts.engine import STEPS_A_CALL, Cache, advance
 from rlvitals_monitor.alerts.rulebook import RuleBook
 from rlvitals_monitor.alerts.settings import RuleSettings
+from rlvitals_monitor.alerts.vigil import Vigil
 from rlvitals_monitor.control import handover, mailbox
 from rlvitals_monitor.control.bounds import Limits
 from rlvitals_monitor.control.helm import Helm
@@ -45,8 +46,9 @@ log = logging.getLogger(__name__)
 class Worker:
     """``start`` it once, ``wake`` it after each commit of steps, ``stop`` it at the end; or just call ``tick``.
 
-    It judges by ``rules``, or else by those of ``book``, which it reads again when its files change. ``told`` is
-    called when transitions were routed to channels, so that whoever delivers looks at once.
+    It judges by ``rules``, or else by those of ``book``, which it reads again when its files change. ``channels``
+    may be a question that is asked anew each time. ``told`` is called when transitions were routed to channels, so
+    that whoever delivers looks at once.
     """
 
     def __init__(
@@ -55,7 +57,7 @@ class Worker:
         *,
         rules: Sequence[Rule] | None = None,
         book: RuleBook | None = None,
-        channels: Channels | None = None,
+        channels: Channels | Callable[[], Channels] | None = None,
         policies: Policies | None = None,
         limits: Limits | None = None,
         live: Live | None = None,
@@ -65,10 +67,11 @@ class Worker:
         self._store, self._live, self._told, self._clock = store, live, told, clock
         self._book = book or (RuleBook.of(RuleSettings(), clock()) if rules is None else None)
         self.rules = self._book.rules if self._book is not None else tuple(rules or ())
-        self._channels = channels or Channels()
+        fixed = channels if isinstance(channels, Channels) else Channels()
+        self._channels = channels if callable(channels) else lambda: fixed
         self._policies, self._limits = policies or Policies(), limits or Limits()
         self._helm = Helm(self._policies, self._limits)
-        self._cache = Cache()
+        self._cache, self._vigil = Cache(), Vigil()
         self._resting: dict[int, datetime] = {}
         self._turn = threading.Condition()
         self._woken = False
@@ -98,6 +101,7 @@ class Worker:
         """One round of all work; how many transitions were recorded."""
         self._guarded("looking at the rule files", lambda: self._reload(now))
         recorded = sum(self._judge_safely(number, run, now) for number, run in self._behind(now))
+        self._guarded("watching over silent runs", lambda: self._watch(now))
         self._guarded("steering", lambda: self._steer(now))
         self._guarded("routing", lambda: self._route(now))
         self._guarded("expiring", lambda: self._expire(now))
@@ -144,6 +148,11 @@ class Worker:
             if advanced.steps < STEPS_A_CALL:
                 return
 
+    def _watch(self, now: datetime) -> None:
+        for run in {transition.alert.run for transition in self._vigil.look(self._store, now)}:
+            if self._live is not None:
+                self._live.publish(run)
+
     def _steer(self, now: datetime) -> None:
         for run in self._helm.look(self._store, now, self._guarded):
             if self._live is not None:
@@ -188,7 +197,7 @@ class Worker:
 
         def pass_on() -> None:
             with connection.begin_nested():
-                dispatch.route(connection, transition, self._channels, now)
+                dispatch.route(connection, transition, self._channels(), now)
 
         return self._guarded(f"routing {transition.id}", pass_on)
 

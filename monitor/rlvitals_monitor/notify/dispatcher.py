@@ -1,4 +1,8 @@
-"""Threads that deliver, one for each channel: a provider that hangs holds up neither others nor the rules."""
+"""Threads that deliver, one for each channel: a provider that hangs holds up neither others nor the rules.
+
+One more thread looks at the channel book: a channel that is new gets a thread, one that is gone loses it, and one
+that changed is used as it is now from its thread's next round on.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timezone
 
+from sqlalchemy.exc import SQLAlchemyError
+
 from rlvitals_monitor.notify.channel import Channels
+from rlvitals_monitor.notify.channel_book import ChannelBook
 from rlvitals_monitor.notify.dispatch import deliver_due
 from rlvitals_monitor.store.engine import Store
 
@@ -24,23 +31,24 @@ class Dispatcher:
     def __init__(
         self,
         store: Store,
-        channels: Channels,
+        channels: Channels | ChannelBook,
         *,
         clock: Callable[[], datetime] = lambda: datetime.now(timezone.utc),
         look_s: float = LOOK_S,
     ) -> None:
         self._store, self._clock, self._look_s = store, clock, look_s
+        self._book = channels if isinstance(channels, ChannelBook) else ChannelBook(channels, clock())
         self._turn = threading.Condition()
         self._rounds = 0
         self._stopping = False
-        self._threads = [
-            threading.Thread(target=self._run, args=(replace(channels, items=(channel,)),), daemon=True)
-            for channel in channels
-        ]
+        self._watch = threading.Thread(target=self._keep_watch, name="rlvitals-channels", daemon=True)
+        self._threads: dict[str, threading.Thread] = {}
+        self.beat_at = clock()
+        """When the channels were last looked at: a standing clock is a dead dispatcher."""
 
     def start(self) -> None:
-        for thread in self._threads:
-            thread.start()
+        self._man()
+        self._watch.start()
 
     def wake(self) -> None:
         with self._turn:
@@ -51,20 +59,45 @@ class Dispatcher:
         with self._turn:
             self._stopping = True
             self._turn.notify_all()
-        for thread in self._threads:
+            threads = [self._watch, *self._threads.values()]
+        for thread in threads:
             if thread.is_alive():
                 thread.join(timeout_s)
 
-    def _run(self, channels: Channels) -> None:
+    def _keep_watch(self) -> None:
+        while True:
+            with self._turn:
+                if self._turn.wait_for(lambda: self._stopping, self._look_s):
+                    return
+            try:
+                self._book.refresh(self._store, self._clock())
+            except (SQLAlchemyError, OSError):
+                log.exception("looking at the channels failed and will be tried again")
+            self._man()
+            self.beat_at = self._clock()
+
+    def _man(self) -> None:
+        """A thread for each channel that has none."""
+        with self._turn:
+            for channel in () if self._stopping else self._book.channels:
+                if channel.name not in self._threads:
+                    run = threading.Thread(target=self._run, args=(channel.name,), daemon=True)
+                    self._threads[channel.name] = run
+                    run.start()
+
+    def _run(self, name: str) -> None:
         seen = -1
         while True:
             with self._turn:
                 # The lambda is only called within this round, so it cannot see another's `seen`.
                 self._turn.wait_for(lambda: self._stopping or self._rounds != seen, self._look_s)  # noqa: B023
-                if self._stopping:
+                channels = self._book.channels
+                channel = channels.get(name)
+                if self._stopping or channel is None:
+                    self._threads.pop(name, None)
                     return
                 seen = self._rounds
-            self._deliver(channels)
+            self._deliver(replace(channels, items=(channel,)))
 
     def _deliver(self, channels: Channels) -> None:
         try:

@@ -22,6 +22,9 @@ class NotifySettings(BaseSettings):
     slack_webhook_url: SecretStr = Field(default=SecretStr(""), description="Slack, as a channel named slack")
     allow_private: bool = Field(default=False, description="messages may go to the local network, by http too")
     public_url: str = Field(default="", description="the service's address for links in messages")
+    channel_secrets: Path = Field(
+        default=Path("/run/secrets"), description="whose files channels of the API may name as {file: …}"
+    )
 
     def load(self, own_url: str) -> Channels:
         """All channels. ``own_url`` serves for links where no public address is given. Raises ValueError."""

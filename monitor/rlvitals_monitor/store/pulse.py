@@ -68,6 +68,17 @@ class Signs:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Heard:
+    """What is known of a run's newest attempt, of which ``last_step`` is None before the first."""
+
+    run: str
+    attempt: str
+    attempt_number: int
+    last_step: int | None
+    signs: Signs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Pulse:
     state: RunState
     light: Light
@@ -133,9 +144,9 @@ def _state(signs: Signs, now: datetime) -> tuple[RunState, str]:
         )
     silence = now - signs.seen_at
     if silence > STALLED_AFTER:
-        return RunState.STALLED, f"no word from the trainer for {_span(silence)}"
+        return RunState.STALLED, f"no word from the trainer for {span(silence)}"
     if silence > LATE_AFTER:
-        return RunState.LATE, f"no word from the trainer for {_span(silence)}"
+        return RunState.LATE, f"no word from the trainer for {span(silence)}"
     if signs.phase == Phase.PAUSED.value:
         return RunState.PAUSED, "paused by a command"
     return _progress(signs, now)
@@ -156,7 +167,7 @@ def _progress(signs: Signs, now: datetime) -> tuple[RunState, str]:
         late, stalled = max(late, first), max(stalled, SILENT_TIMES * first)
     for state, least in ((RunState.STALLED, stalled), (RunState.LATE, late)):
         if waited > least:
-            return state, f"alive, but no new step for {_span(waited)} (phase {signs.phase})"
+            return state, f"alive, but no new step for {span(waited)} (phase {signs.phase})"
     return RunState.RUNNING, _quiet(signs)
 
 
@@ -166,7 +177,7 @@ def _first_step(signs: Signs, now: datetime) -> tuple[RunState, str]:
         return RunState.CREATED, "waiting for the first step"
     silent = waited > SILENT_TIMES * FIRST_STEP_WITHIN.get(signs.phase, FIRST_STEP_ELSE)
     why = handshake.silence(signs.hooks)
-    reason = f"connected, 0 steps in {_span(waited)} (phase {signs.phase}): {why}. {_DOCTOR}"
+    reason = f"connected, 0 steps in {span(waited)} (phase {signs.phase}): {why}. {_DOCTOR}"
     return RunState.STALLED if silent else RunState.LATE, reason
 
 
@@ -209,7 +220,8 @@ def _alarm(signs: Signs) -> tuple[Light, str]:
     ), f"{count}: {signs.worst_rule} is {worst.value}"
 
 
-def _span(length: timedelta) -> str:
+def span(length: timedelta) -> str:
+    """In the unit that people would choose: from two minutes on in minutes, from two hours on in hours."""
     seconds = round(length.total_seconds())
     if seconds < 120:
         return f"{seconds} s"

@@ -19,6 +19,7 @@ from rlvitals_monitor.errors import NotFound
 from rlvitals_monitor.store import handshake, hooks, pulse
 from rlvitals_monitor.store.knobs import knobs_of
 from rlvitals_monitor.store.numbers import from_micros, join
+from rlvitals_monitor.store.pulse import Heard
 from rlvitals_monitor.store.tables import alerts, attempts, commands, points, runs, series, steps
 
 RECENT_STEPS = 64
@@ -84,6 +85,23 @@ def read_hooks(connection: Connection, run: str, attempt: str | None, now: datet
         late = pulse.is_over(signs) or pulse.first_step_is_late(signs, now)
     steps_seen = len(_step_times(connection, number))
     return handshake.view(run, name, tables, steps=steps_seen, late=late)
+
+
+def read_heard(connection: Connection, run: str) -> Heard | None:
+    """The newest attempt's signs of life, but for its alerts; None for a run without an attempt."""
+    row = connection.execute(select(runs).where(runs.c.id == run)).one_or_none()
+    known = _attempts(connection, [run])[run]
+    if row is None or not known:
+        return None
+    newest = known[-1]
+    tables = hooks.read_tables(connection, [newest.number]).get(newest.number, ())
+    return Heard(
+        run=run,
+        attempt=newest.id,
+        attempt_number=newest.number,
+        last_step=newest.last_step,
+        signs=_signs(connection, row, newest, tables, (), None),
+    )
 
 
 def read_info(connection: Connection, run: str) -> RunInfo:

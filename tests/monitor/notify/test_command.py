@@ -71,8 +71,8 @@ def test_the_service_starts_with_the_channels_that_are_right_and_logs_the_one_th
 ) -> None:
     monkeypatch.setenv("RLVITALS_CHANNELS", str(a_file_with_one_bad_channel(tmp_path)))
     app = create_app(Settings(data=tmp_path))
-    assert [channel.name for channel in app.state.channels] == ["good"]
-    assert "a channel is left out: " in caplog.text
+    assert [channel.name for channel in app.state.channel_book.channels] == ["good"]
+    assert "a channel is not in force as it is written: " in caplog.text
     assert "channels.yaml:3: expected one of name, kind, url" in caplog.text
     app.state.store.close()
 

@@ -1,0 +1,103 @@
+"""Watches over runs that stopped talking or stepping: which are judged, since when, and what is recorded.
+
+Several workers may watch one database: each change is decided again under the run's lock, so it is recorded once.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from sqlalchemy import Connection
+
+from rlvitals.contract.alert import Transition
+from rlvitals_monitor.alerts import liveness
+from rlvitals_monitor.store import alerts, evaluations, runs, vigil
+from rlvitals_monitor.store.engine import Store
+from rlvitals_monitor.store.pulse import Heard
+
+LOOK_EVERY = timedelta(seconds=10)
+DEAF_AFTER = timedelta(seconds=60)
+"""A gap between two looks after which nobody can say who was silent meanwhile, they or we."""
+
+
+class _Seen(NamedTuple):
+    """The phase in which a run was found at the last look, its last word, and that of a busy phase before."""
+
+    phase: str
+    seen_at: datetime
+    busy_until: datetime | None
+
+
+class Vigil:
+    """``look`` from one thread, as often as you like. It remembers since when it listens, and phases."""
+
+    def __init__(self) -> None:
+        self._looked_at: datetime | None = None
+        self._listening_since: datetime | None = None
+        self._seen: dict[str, _Seen] = {}
+
+    def look(self, store: Store, now: datetime) -> list[Transition]:
+        """What was recorded; nothing where it is too early for another look.
+
+        A look that fails makes it deaf: while the store is away, no client is heard.
+        """
+        gap = None if self._looked_at is None else now - self._looked_at
+        if gap is not None and timedelta(0) <= gap < LOOK_EVERY:
+            return []
+        since = self._listening_since
+        if since is None or gap is None or not timedelta(0) <= gap < DEAF_AFTER:
+            since = now
+        self._looked_at, self._listening_since = now, None
+        found = self._watch(store, now, since)
+        self._listening_since = since
+        return found
+
+    def _watch(self, store: Store, now: datetime, since: datetime) -> list[Transition]:
+        before, self._seen = self._seen, {}
+        found: list[Transition] = []
+        with store.read() as connection:
+            suspects = vigil.suspects(connection, now, liveness.NAMES, liveness.RULES[-1].name)
+        for run in suspects:
+            with store.read() as connection:
+                heard = runs.read_heard(connection, run)
+                if heard is None:
+                    continue
+                until = self._note(heard, before.get(run))
+                changes = _judge(connection, heard, now, since, until)
+            if changes:
+                with store.begin() as connection:
+                    found += _record(connection, heard, now, since, until)
+        return found
+
+    def _note(self, heard: Heard, before: _Seen | None) -> datetime | None:
+        """Until when it was last heard in an earlier phase that takes its time."""
+        phase, seen_at = heard.signs.phase, heard.signs.seen_at
+        until = None if before is None else before.busy_until
+        if before is not None and before.phase != phase and before.phase in liveness.BUSY_PHASES:
+            until = before.seen_at
+        self._seen[heard.run] = _Seen(phase, seen_at, until)
+        return until
+
+
+def _judge(
+    connection: Connection, heard: Heard, now: datetime, since: datetime, until: datetime | None
+) -> list[Transition]:
+    firing = vigil.open_alerts(connection, heard.run, liveness.NAMES)
+    return liveness.judge(heard, firing, now, since, until)
+
+
+def _record(
+    connection: Connection, heard: Heard, now: datetime, since: datetime, until: datetime | None
+) -> list[Transition]:
+    """Decides again under the run's lock, by what is there now, and writes it down."""
+    evaluations.lock_subject(connection, heard.attempt_number)
+    there = runs.read_heard(connection, heard.run)
+    changes = [] if there is None else _judge(connection, there, now, since, until)
+    recorded = []
+    for change in changes:
+        number, _ = runs.find_attempt(connection, change.alert.run, change.alert.attempt)
+        alerts.save(connection, number, change.alert)
+        if alerts.add_transition(connection, change):
+            recorded.append(change)
+    return recorded
