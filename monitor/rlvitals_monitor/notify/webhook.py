@@ -16,7 +16,7 @@ from rlvitals_monitor.notify.channel import Channel, secret_key
 from rlvitals_monitor.notify.compose import compose
 from rlvitals_monitor.notify.digest import totals
 from rlvitals_monitor.notify.message import as_text
-from rlvitals_monitor.notify.notification import Item, Notification, RunCount, Sample
+from rlvitals_monitor.notify.notification import Diagnosis, Item, Notification, RunCount, Sample
 from rlvitals_monitor.notify.parcel import Answer, Parcel, Reply, judge_status
 from rlvitals_monitor.notify.plain_text import SAMPLE_LIMIT, TEXT_LIMIT, clip, spelt
 from rlvitals_monitor.notify.trend import sparkline
@@ -24,7 +24,9 @@ from rlvitals_monitor.notify.trend import sparkline
 BODY_VERSION = 1
 CHANGES = 12
 """Of a message of more changes the rest is only counted, as in its text."""
-RUNS = 50
+RUNS = 20
+RULES = 3
+SHORT = 200
 BODIES = ("rlvitals", "alertmanager")
 OPTIONS = ("body",)
 
@@ -71,7 +73,7 @@ def _event(notification: Notification) -> dict[str, object]:
         "changes": [_change_of(item) for item in notification.items[:CHANGES]],
         "counts": [_count(count) for count in notification.counts[:RUNS]],
         "totals": dict(zip(("firing", "resolved"), totals(notification.counts), strict=True)),
-        "diagnosis": extras.diagnosis,
+        "diagnosis": _diagnosis(extras.diagnosis),
         "trend": None if extras.trend is None else sparkline(extras.trend),
         "sample": _sample(extras.sample),
         "link": notification.link,
@@ -97,7 +99,38 @@ def _change(item: Item) -> dict[str, object]:
 
 
 def _change_of(item: Item) -> dict[str, object]:
-    return {**_change(item), "symptom_of": _cut(item.symptom_of), "purpose": item.purpose}
+    transition, alert = item.transition, item.transition.alert
+    return {
+        "id": transition.id,
+        "run_id": item.run.id,
+        "alert_id": alert.id,
+        "rule": _cut(alert.rule, SHORT),
+        "severity": alert.severity,
+        "before": transition.before,
+        "after": transition.after,
+        "since_step": alert.since_step,
+        "step": transition.step,
+        "at": transition.at,
+        "metric": _cut(alert.metric, SHORT),
+        "value": alert.value,
+        "threshold": alert.threshold,
+        "summary": _cut(alert.summary, SHORT),
+        "symptom_of": _cut(item.symptom_of, SHORT),
+        "purpose": item.purpose,
+        "link": item.link,
+    }
+
+
+def _diagnosis(found: Diagnosis | None) -> dict[str, object] | None:
+    if found is None:
+        return None
+    return {
+        "headline": _cut(found.headline),
+        "confidence": found.confidence,
+        "advice": _cut(found.advice),
+        "change": {key: _cut(text) for key, text in found.change},
+        "isnt": _cut(found.isnt),
+    }
 
 
 def _sample(sample: Sample | None) -> dict[str, object] | None:
@@ -108,9 +141,16 @@ def _sample(sample: Sample | None) -> dict[str, object] | None:
 
 
 def _count(count: RunCount) -> dict[str, object]:
-    rules = [{"rule": _cut(rule), "changes": changes} for rule, changes in count.rules]
-    told = {"firing": count.firing, "resolved": count.resolved, "severity": count.severity, "rules": rules}
-    return {"run": _run(count.run), **told}
+    return {
+        "run_id": count.run.id,
+        "name": _cut(count.run.name, SHORT),
+        "project": _cut(count.run.project, SHORT),
+        "firing": count.firing,
+        "resolved": count.resolved,
+        "severity": count.severity,
+        "rules": [{"rule": _cut(rule, SHORT), "changes": changes} for rule, changes in count.rules[:RULES]],
+        "link": count.link,
+    }
 
 
 def _run(run: RunInfo) -> dict[str, str]:
@@ -134,5 +174,5 @@ def _bounded(alert: Alert) -> Alert:
     )
 
 
-def _cut(text: str) -> str:
-    return clip(text[: TEXT_LIMIT + 1].encode("utf-8", errors="replace").decode(), characters=TEXT_LIMIT)
+def _cut(text: str, limit: int = TEXT_LIMIT) -> str:
+    return clip(text[: limit + 1].encode("utf-8", errors="replace").decode(), characters=limit)

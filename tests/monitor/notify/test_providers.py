@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import httpx2
 import pytest
 
 from rlvitals.contract.report import RunInfo
 from rlvitals_monitor.notify.channel import ChannelKind
+from rlvitals_monitor.notify.language import Language
 from rlvitals_monitor.notify.notification import Notification, tell_one
 from rlvitals_monitor.notify.parcel import Answer
 from rlvitals_monitor.notify.post import build_client, send
@@ -18,6 +21,7 @@ from tests.monitor.notify.provider import Certificate
 from tests.monitor.notify.providers import Behaviour, Case, Simulator, Stage
 from tests.monitor.notify.providers.simulators import SIMULATORS
 from tests.monitor.notify.providers.table import PROVIDER_CELL
+from tests.monitor.notify.told import SET, a_digest, a_group
 from tests.monitor.planted import NOW, a_transition, an_alert, resolved
 
 LINK = "https://vitals.example/ui/run/r1?attempt=t1"
@@ -113,8 +117,53 @@ def test_the_end_of_an_alert_is_told_too(simulator: Simulator, client: httpx2.Cl
     assert "RESOLVED" in delivered(simulator, over, client)
 
 
+@ALL
+def test_a_group_shows_cause_symptoms_and_links_and_as_much_as_the_channel_takes(
+    simulator: Simulator, client: httpx2.Client
+) -> None:
+    text = delivered(simulator, a_group(), client)
+    for words in (
+        "kl_pull_dominates",
+        "symptom_rule",
+        "CRITICAL",
+        "Acknowledge",
+        "Silence for 1 h",
+        SET,
+        "/ui/act/",
+    ):
+        assert words in text.replace("＿", "_")
+    if simulator.kind is not ChannelKind.TELEGRAM:
+        for words in ("other_rule", "over_rule", "out of balance", "beta", "See the pull", "▁", "×", "xff"):
+            assert words in text
+
+
+@ALL
+def test_without_a_picture_there_is_the_line_of_signs(simulator: Simulator, client: httpx2.Client) -> None:
+    group = a_group()
+    bare = replace(group, extras=replace(group.extras, draws=False))
+    text = delivered(simulator, bare, client)
+    for words in ("other_rule", "over_rule", "out of balance", "▁", "×", "↑", "↓", "xff", SET):
+        assert words in text
+
+
+@ALL
+def test_a_digest_counts_every_change_of_every_run(simulator: Simulator, client: httpx2.Client) -> None:
+    text = delivered(simulator, a_digest(), client)
+    for words in ("465 changes", "30 runs", "435 firing, 30 resolved", "run 7", "22 more runs"):
+        assert words in text.replace("\\", "")
+
+
+@ALL
+def test_a_chinese_reader_gets_chinese(simulator: Simulator, client: httpx2.Client) -> None:
+    text = delivered(simulator, replace(a_group(), language=Language.CHINESE), client)
+    assert "严重" in text
+    assert "确认" in text
+
+
 ACTIVE = ("@everyone", "@here", "@all", "://", "\x1b", "\x00", "\u202e", "\u2066", "\u2028", "\ud800")
 """What no reader anywhere may get from outside; what only one provider acts on, its simulator names."""
+OURS = re.compile(r"<?https://vitals\.example/[\w/?=&;.-]*(?:\|[\w. ]*>)?")
+"""Our own links, in Slack's brackets too."""
 HOSTILE = {
     "mentions": "<!channel> <!here> <@U123> @everyone @here @all <at id=all></at> <@&1> tg://user?id=1",
     "links": "<https://evil.example|click> [click](https://evil.example) https://evil.example ![x](https://evil.example)",
@@ -134,11 +183,13 @@ def test_hostile_text_mentions_links_and_turns_nothing(
     simulator: Simulator, client: httpx2.Client, name: str
 ) -> None:
     words = HOSTILE[name]
-    text = delivered(simulator, note(words, rule=words, metric=words, summary=words, advice=words), client)
-    text = text.replace(LINK, "").replace("<|Open the run at step 120>", "")
-    for active in (*ACTIVE, *simulator.active):
-        assert active not in text
-    assert len(text) < 12_000
+    plain = a_group(words)
+    notes = [plain, replace(plain, extras=replace(plain.extras, draws=False)), a_digest(words=words)]
+    for told in notes:
+        text = OURS.sub("", delivered(simulator, told, client))
+        for active in (*ACTIVE, *simulator.active):
+            assert active not in text
+        assert len(text) < 60_000
 
 
 def test_every_kind_of_channel_has_a_simulator() -> None:

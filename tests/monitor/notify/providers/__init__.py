@@ -84,10 +84,13 @@ class HttpSimulator:
     host: ClassVar[str]
     path: ClassVar[str]
     """With the query, if the address has one."""
+    paths: ClassVar[Sequence[str]] = ()
+    """Others that it knows."""
     secret: ClassVar[str] = ""
     options: ClassVar[Mapping[str, str]] = {}
     most_bytes: ClassVar[int]
     active: ClassVar[Sequence[str]] = ()
+    kinds: ClassVar[Sequence[str]] = ("application/json",)
     ok: ClassVar[Said] = Said()
     rejected: ClassVar[Said] = Said(status=400, body=b"invalid request")
     too_fast: ClassVar[Sequence[Case]] = (
@@ -170,18 +173,22 @@ class HttpSimulator:
         return None
 
     def _outside(self, got: Got) -> Iterator[str]:
-        if not got.path.startswith(self.path):
+        if not got.path.startswith((self.path, *self.paths)):
             yield f"path is {got.path}"
         if got.headers.get("host", "").rsplit(":", 1)[0] != self.host:
             yield f"host is {got.headers.get('host')}"
-        if got.headers.get("content-type", "").split(";")[0] != "application/json":
+        if got.headers.get("content-type", "").split(";")[0] not in self.kinds:
             yield f"content-type is {got.headers.get('content-type')}"
         if len(got.body) > self.most_bytes:
             yield f"body has {len(got.body)} bytes of {self.most_bytes}"
-        try:
-            got.body.decode("utf-8")
-        except UnicodeDecodeError as error:
-            yield f"body is not UTF-8: {error}"
+        if self._is_text(got):
+            try:
+                got.body.decode("utf-8")
+            except UnicodeDecodeError as error:
+                yield f"body is not UTF-8: {error}"
+
+    def _is_text(self, got: Got) -> bool:
+        return got.headers.get("content-type", "").split(";")[0] == "application/json"
 
 
 def refusal(status: int, body: bytes, verdict: Verdict, *, rest_s: float | None = None, **headers: str) -> Case:

@@ -11,9 +11,10 @@ from rlvitals_monitor.notify.channel import ChannelKind
 from rlvitals_monitor.notify.parcel import Verdict
 from tests.monitor.notify.provider import Got, Said
 from tests.monitor.notify.providers import Case, HttpSimulator, refusal
+from tests.monitor.notify.providers.form import is_form, read_form
 
 _KEYS = {"content", "embeds", "allowed_mentions"}
-_EMBED_KEYS = {"title", "description", "color", "fields"}
+_EMBED_KEYS = {"title", "description", "color", "fields", "image"}
 STORED = json.dumps({"type": 0, "content": "", "embeds": [{"description": "好" * 3000}], "id": "1"}).encode()
 
 
@@ -28,6 +29,7 @@ class Discord(HttpSimulator):
     host = "discord.com"
     path = "/api/webhooks/123456789012345678/t0ken-_of-Sixty8"
     most_bytes = 100_000
+    kinds = ("application/json", "multipart/form-data")
     ok = Said(body=STORED)
     rejected = Said(status=400, body=b'{"message": "Invalid Form Body", "code": 50035}')
     codes: ClassVar = (
@@ -58,7 +60,8 @@ class Discord(HttpSimulator):
     def faults(self, got: Got) -> Iterator[str]:
         if parse_qs(urlsplit(got.path).query).get("wait") != ["true"]:
             yield "wait=true is missing: an answer would say nothing"
-        body = json.loads(got.body)
+        yield from _picture_faults(got)
+        body = payload(got)
         if not set(body) <= _KEYS:
             yield f"unknown keys {set(body) - _KEYS}"
         if body.get("allowed_mentions") != {"parse": []}:
@@ -73,8 +76,27 @@ class Discord(HttpSimulator):
             yield "more than 6,000 characters in all embeds"
 
     def text(self, got: Got) -> str:
-        body = json.loads(got.body)
+        body = payload(got)
         return "\n".join([body["content"], *_texts(body)]).replace("\\_", "_")
+
+
+def payload(got: Got) -> dict[str, Any]:
+    return dict(json.loads(read_form(got)["payload_json"].data if is_form(got) else got.body))
+
+
+def _picture_faults(got: Got) -> Iterator[str]:
+    shown = [embed.get("image", {}).get("url") for embed in payload(got)["embeds"]]
+    if not is_form(got):
+        yield from (f"image {url}" for url in shown if url)
+        return
+    form = read_form(got)
+    if set(form) != {"payload_json", "files[0]"}:
+        yield f"form fields {sorted(form)}"
+    picture = form["files[0]"]
+    if shown != [f"attachment://{picture.filename}"]:
+        yield f"{shown} are not {picture.filename}"
+    if picture.kind != "image/png" or not picture.data.startswith(b"\x89PNG"):
+        yield f"a picture of {picture.kind}"
 
 
 def units(text: str) -> int:

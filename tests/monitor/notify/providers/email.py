@@ -272,6 +272,7 @@ class _Handler(socketserver.BaseRequestHandler):
 def _faults(raw: bytes, mail: EmailMessage, sender: str, recipients: Sequence[str]) -> Iterator[str]:
     if not raw.isascii():
         yield "8-bit text without 8BITMIME"
+    yield from _picture_faults(mail)
     if any(part.defects for part in mail.walk()):
         yield f"defects {[part.defects for part in mail.walk()]}"
     names = [name.lower() for name in mail.keys()]  # noqa: SIM118
@@ -290,6 +291,22 @@ def _faults(raw: bytes, mail: EmailMessage, sender: str, recipients: Sequence[st
     yield from tags.faults
 
 
+def _picture_faults(mail: EmailMessage) -> Iterator[str]:
+    """A picture lies beside the HTML that shows it, and nowhere else."""
+    html = mail.get_body(("html",))
+    source = html.get_content() if html is not None else ""
+    pictures = [part for part in mail.walk() if part.get_content_maintype() == "image"]
+    for part in pictures:
+        if f'src="cid:{str(part["content-id"]).strip("<>")}"' not in source:
+            yield f"nothing shows {part['content-id']}"
+        if part.get_content_type() != "image/png" or part.get_content_disposition() != "inline":
+            yield f"{part.get_content_type()} {part.get_content_disposition()}"
+        if not part.get_content().startswith(b"\x89PNG"):
+            yield "no PNG"
+    if source.count("<img ") != len(pictures):
+        yield f"{source.count('<img ')} images of {len(pictures)}"
+
+
 class _Tags(HTMLParser):
     """A reader of mail acts on every tag: all must be ours, and the only address that of the service."""
 
@@ -299,9 +316,11 @@ class _Tags(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = dict(attrs)
-        if tag not in {"html", "body", "h3", "p", "b", "table", "tr", "th", "td", "a"}:
+        if tag not in {"html", "body", "h3", "p", "b", "table", "tr", "th", "td", "a", "code", "img"}:
             self.faults.append(f"tag {tag}")
         if tag == "a" and not str(given.get("href")).startswith("https://vitals.example/"):
             self.faults.append(f"link to {given.get('href')}")
-        if set(given) - {"href", "align", "valign"}:
+        if tag == "img" and not str(given.get("src")).startswith("cid:trend-"):
+            self.faults.append(f"image from {given.get('src')}")
+        if set(given) - {"href", "align", "valign", "src", "width", "height", "alt"}:
             self.faults.append(f"attributes {given}")

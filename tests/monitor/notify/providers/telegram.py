@@ -12,6 +12,7 @@ from rlvitals_monitor.notify.channel import ChannelKind
 from rlvitals_monitor.notify.parcel import Verdict
 from tests.monitor.notify.provider import Got, Said
 from tests.monitor.notify.providers import Case, HttpSimulator, refusal
+from tests.monitor.notify.providers.form import is_form, read_form
 
 _TAGS = {"b", "i", "u", "s", "a", "code", "pre", "blockquote"}
 _ACTIVE = re.compile(r"(?<!\w)[@#/$]\w|\w\.[a-z]{2,}|://")
@@ -32,6 +33,8 @@ class Telegram(HttpSimulator):
     host = "api.telegram.org"
     path = "/bot110201543:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDfake/sendMessage"
     options: ClassVar = {"chat_id": "-1001234567890", "message_thread_id": "7"}
+    paths = ("/bot110201543:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDfake/sendPhoto",)
+    kinds = ("application/json", "multipart/form-data")
     most_bytes = 100_000
     ok = Said(body=STORED.replace(": ", ":").encode())
     rejected = Said(status=400, body=b'{"ok":false,"error_code":400,"description":"Bad Request: can\'t parse"}')
@@ -58,24 +61,50 @@ class Telegram(HttpSimulator):
     )
 
     def faults(self, got: Got) -> Iterator[str]:
-        body = json.loads(got.body)
-        if set(body) != {"chat_id", "message_thread_id", "text", "parse_mode", "link_preview_options"}:
-            yield f"keys are {set(body)}"
-        if (body["chat_id"], body["message_thread_id"]) != ("-1001234567890", 7):
-            yield "Bad Request: chat not found"
-        if body["link_preview_options"] != {"is_disabled": True}:
-            yield "a preview would be fetched"
-        page = Page()
-        page.feed(body["text"])
-        page.close()
-        if page.open:
-            yield f"can't find end tag of {page.open}"
-        if not 0 < len("".join(page.shown).encode("utf-16-le")) // 2 <= 4096:
-            yield "message is too long or empty"
-        yield from page.faults
+        if is_form(got) is not got.path.startswith(self.paths[0]):
+            yield f"{got.path} with {got.headers.get('content-type')}"
+        yield from _photo_faults(got) if is_form(got) else _message_faults(got)
 
     def text(self, got: Got) -> str:
-        return str(json.loads(got.body)["text"])
+        return read_form(got)["caption"].data.decode() if is_form(got) else str(json.loads(got.body)["text"])
+
+
+def _message_faults(got: Got) -> Iterator[str]:
+    body = json.loads(got.body)
+    if set(body) != {"chat_id", "message_thread_id", "text", "parse_mode", "link_preview_options"}:
+        yield f"keys are {set(body)}"
+    if (body["chat_id"], body["message_thread_id"]) != ("-1001234567890", 7):
+        yield "Bad Request: chat not found"
+    if body["link_preview_options"] != {"is_disabled": True}:
+        yield "a preview would be fetched"
+    yield from _text_faults(body["text"], 4096)
+
+
+def _photo_faults(got: Got) -> Iterator[str]:
+    """Telegram takes photos of 10 MB, with a caption of 1,024 characters."""
+    form = read_form(got)
+    told = {name: field.data for name, field in form.items() if not field.filename}
+    if set(told) != {"chat_id", "message_thread_id", "caption", "parse_mode"} or set(form) - set(told) != {
+        "photo"
+    }:
+        yield f"form fields {sorted(form)}"
+    if (told["chat_id"], told["message_thread_id"], told["parse_mode"]) != (b"-1001234567890", b"7", b"HTML"):
+        yield "Bad Request: chat not found"
+    photo = form["photo"]
+    if photo.kind != "image/png" or not photo.data.startswith(b"\x89PNG"):
+        yield "Bad Request: IMAGE_PROCESS_FAILED"
+    yield from _text_faults(told["caption"].decode(), 1024)
+
+
+def _text_faults(text: str, limit: int) -> Iterator[str]:
+    page = Page()
+    page.feed(text)
+    page.close()
+    if page.open:
+        yield f"can't find end tag of {page.open}"
+    if not 0 < len("".join(page.shown).encode("utf-16-le")) // 2 <= limit:
+        yield "message is too long or empty"
+    yield from page.faults
 
 
 class Page(HTMLParser):

@@ -25,7 +25,7 @@ class Webhook(HttpSimulator):
     host = "pager.example"
     path = "/hooks/rl?team=vitals"
     secret = "whsec_" + base64.b64encode(KEY).decode()
-    most_bytes = 64 * 1024
+    most_bytes = 128 * 1024
     ok = Said(status=204, body=b"")
     rejected = Said(status=401, body=b"bad signature or body")
 
@@ -62,9 +62,13 @@ class AlertmanagerRelay(Webhook):
         expected |= {"groupLabels", "commonLabels", "commonAnnotations"}
         if set(body) != expected or body["version"] != "4":
             yield f"keys {sorted(set(body) ^ expected)}, version {body.get('version')}"
-        (alert,) = body["alerts"]
-        if {body["status"], alert["status"]} not in ({"firing"}, {"resolved"}):
-            yield f"status {body['status']} and {alert['status']}"
+        statuses = {alert["status"] for alert in body["alerts"]}
+        if body["status"] != ("firing" if "firing" in statuses else "resolved"):
+            yield f"status {body['status']} of {statuses}"
+        for alert in body["alerts"]:
+            yield from self._alert_faults(body, alert)
+
+    def _alert_faults(self, body: dict[str, Any], alert: dict[str, Any]) -> Iterator[str]:
         for kept in (body["groupLabels"], body["commonLabels"], alert["labels"], alert["annotations"]):
             yield from (f"{name} is {value!r}" for name, value in kept.items() if not isinstance(value, str))
             yield from (f"label {name}" for name in kept if not re.fullmatch(r"[a-zA-Z_][a-zA-Z0-9_]*", name))
@@ -73,9 +77,11 @@ class AlertmanagerRelay(Webhook):
             yield f"from {starts} to {ends} while {alert['status']}"
 
     def text(self, got: Got) -> str:
-        alert = json.loads(got.body)["alerts"][0]
-        kept = {**alert["labels"], **alert["annotations"]}
-        return "\n".join([*(f"{name}: {value}" for name, value in kept.items()), alert["generatorURL"]])
+        lines: list[str] = []
+        for alert in json.loads(got.body)["alerts"]:
+            kept = {**alert["labels"], **alert["annotations"]}
+            lines += [*(f"{name}: {value}" for name, value in kept.items()), alert["generatorURL"]]
+        return "\n".join(lines)
 
 
 def _moment(text: str) -> datetime:
