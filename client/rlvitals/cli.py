@@ -17,7 +17,7 @@ from rlvitals.sender import Sender
 from rlvitals.settings import Mode, Settings
 
 GROUP = "rlvitals.commands"
-EXTRA_OF = dict.fromkeys(("serve", "rules", "replay", "db", "notify", "control", "token"), "server")
+EXTRA_OF = dict.fromkeys(("serve", "rules", "replay", "db", "notify", "silence", "control", "token"), "server")
 """Commands that an extra brings, so that a missing one can be told by name."""
 ABOUT = {
     "serve": "the service and its dashboard",
@@ -29,6 +29,7 @@ ABOUT = {
     "rules": "list, check, test, back-test and learn alert rules",
     "control": "KL policies: rehearse one over a past run",
     "notify": "list the channels, or send a test message to one",
+    "silence": "tell nobody of some alerts for a while; maintenance",
     "token": "create, list and revoke access tokens",
     "db": "bring the database's schema up to date, or check it",
 }

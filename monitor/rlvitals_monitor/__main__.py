@@ -6,12 +6,17 @@ import argparse
 import sys
 from datetime import datetime, timezone
 
+from sqlalchemy import Connection
+
 from rlvitals_monitor import auth, backtest
 from rlvitals_monitor.control import command as control_command
+from rlvitals_monitor.control.local_store import command_line_user
 from rlvitals_monitor.faults import plainly
 from rlvitals_monitor.notify import command
 from rlvitals_monitor.settings import Settings
+from rlvitals_monitor.silences import command as silence_command
 from rlvitals_monitor.store import tokens
+from rlvitals_monitor.store.audit import append_audit
 from rlvitals_monitor.store.engine import Store
 
 
@@ -82,7 +87,7 @@ def rules(argv: list[str]) -> int:
 
 @plainly
 def control(argv: list[str]) -> int:
-    """Steering: what a KL policy would have decided over a past run."""
+    """Steering: who may, who did, and what a KL policy would have decided over a past run."""
     return control_command.main(argv)
 
 
@@ -90,6 +95,18 @@ def control(argv: list[str]) -> int:
 def notify(argv: list[str]) -> int:
     """Channels that alerts go to: list them, or send a test message to one."""
     return command.notify(argv, Settings().url)
+
+
+@plainly
+def silence(argv: list[str]) -> int:
+    """Alerts of which nobody is told for a while: silences and maintenance windows."""
+    told = silence_command.parse(argv)
+    store = _store()
+    try:
+        store.migrate()
+        return silence_command.run(store, told, datetime.now(timezone.utc))
+    finally:
+        store.close()
 
 
 def _create_token(store: Store, told: argparse.Namespace) -> int:
@@ -101,6 +118,7 @@ def _create_token(store: Store, told: argparse.Namespace) -> int:
     made = tokens.make_token()
     with store.begin() as connection:
         info = tokens.register(connection, made, told.name, scopes, datetime.now(timezone.utc))
+        _audit(connection, "token created", f"{info.id} {info.name}: {' '.join(sorted(info.scopes))}")
     print(f"{info.id}: {', '.join(sorted(info.scopes))}", file=sys.stderr)
     print(made)
     return 0
@@ -118,8 +136,14 @@ def _list_tokens(store: Store, _told: argparse.Namespace) -> int:
 def _revoke_token(store: Store, told: argparse.Namespace) -> int:
     with store.begin() as connection:
         done = tokens.revoke(connection, told.id, datetime.now(timezone.utc))
+        if done:
+            _audit(connection, "token revoked", told.id)
     print(f"{told.id} is revoked" if done else f"there is no valid token {told.id}", file=sys.stderr)
     return 0 if done else 1
+
+
+def _audit(connection: Connection, what: str, detail: str) -> None:
+    append_audit(connection, at=datetime.now(timezone.utc), who=command_line_user(), what=what, detail=detail)
 
 
 def _store() -> Store:
