@@ -102,7 +102,8 @@ def _sections(notification: Notification, say: Phrase, words: RuleWords) -> Iter
     if found is not None and is_firing(lead):
         yield from _diagnosed(found, say, words)
     if extras.trend is not None and extras.trend.steps:
-        yield from _section(say("Trend"), _trend(extras.trend, say), exact=True)
+        text = plain(_trend(extras.trend, say), TEXT_LIMIT)
+        yield Section(label=say("Trend"), text=text, exact=True, pictured=True)
     sample = extras.sample
     if sample is not None and sample.completion:
         label = say("Worst sample of step {step}", step=sample.step)
@@ -119,9 +120,9 @@ def _diagnosed(found: Diagnosis, say: Phrase, words: RuleWords) -> Iterator[Sect
     yield from _section(say("What it is not"), words(found.isnt))
 
 
-def _section(label: str, text: str, *, exact: bool = False) -> Iterator[Section]:
+def _section(label: str, text: str) -> Iterator[Section]:
     if text:
-        yield Section(label=label, text=plain(text, TEXT_LIMIT), exact=exact)
+        yield Section(label=label, text=plain(text, TEXT_LIMIT))
 
 
 def _trend(trend: Trend, say: Phrase) -> str:

@@ -103,7 +103,7 @@ def _embed(message: Message) -> dict[str, object]:
 
 
 def _description(message: Message) -> str:
-    told = [message.summary, *(f"{section.label}: {section.text}" for section in message.sections)]
+    told = [message.summary, *(f"{section.label}: {section.text}" for section in message.beside_picture)]
     every = (escaped(part, PART_CHARACTERS) for part in told if part)
     parts = fitting(every, DESCRIPTION_CHARACTERS, lambda part: utf16(part) + 2)
     links = [f"[{escaped(link.text, NAME_CHARACTERS)}]({link.url})" for link in message.links]

@@ -215,7 +215,7 @@ def _html(message: Message, picture: str) -> str:
     parts = [f"<h3>{escape(message.title)}</h3>", f"<p>{_lines(message.summary)}</p>"]
     parts += [f"<table>{rows}</table>"] if rows else []
     if picture:
-        words = next((section.text for section in message.sections if section.exact), "")
+        words = next((section.text for section in message.sections if section.pictured), "")
         parts.append(
             f'<p><img src="cid:{escape(picture)}" width="{WIDTH}" height="{HEIGHT}" alt="{escape(words)}"></p>'
         )

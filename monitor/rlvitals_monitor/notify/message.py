@@ -23,11 +23,15 @@ class Tone(str, Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """A labelled part, the most important first; ``exact`` ones line up in a fixed width."""
+    """A labelled part, the most important first; ``exact`` ones line up in a fixed width.
+
+    ``pictured``: the message's picture says the same.
+    """
 
     label: str
     text: str
     exact: bool = False
+    pictured: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +55,11 @@ class Message:
     sections: tuple[Section, ...]
     links: tuple[Link, ...]
     trend: Trend | None = None
+
+    @property
+    def beside_picture(self) -> tuple[Section, ...]:
+        """The sections, without what the picture says where there is one."""
+        return tuple(section for section in self.sections if not (section.pictured and self.trend is not None))
 
 
 def as_text(message: Message) -> str:

@@ -75,17 +75,18 @@ def _try(
     except AddressRefused as error:
         return Answer(verdict=Verdict.PERMANENT, words=channel.redact(str(error)))
     except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, OSError) as error:
-        return Answer(verdict=Verdict.RETRY, words=channel.redact(_network_words(error, channel)))
+        return Answer(verdict=Verdict.RETRY, words=channel.redact(network_words(error, channel)))
     return replace(answer, words=channel.redact(answer.words))
 
 
 def _judged(
     channel: Channel, parcel: Parcel, judge: Judge, now: datetime, client: httpx2.Client, resolver: Resolve
 ) -> Answer:
-    return judge(_post(channel, parcel, client, resolver), now)
+    return judge(post(channel, parcel, client, resolver), now)
 
 
-def _post(channel: Channel, parcel: Parcel, client: httpx2.Client, resolver: Resolve) -> Reply:
+def post(channel: Channel, parcel: Parcel, client: httpx2.Client, resolver: Resolve) -> Reply:
+    """To a judged address and no other. Raises `AddressRefused`, and what the network and httpx2 raise."""
     url = httpx2.URL(channel.url)
     if parcel.path:
         url = url.copy_with(path=parcel.path)
@@ -134,7 +135,8 @@ def _read(response: httpx2.Response, deadline: float, clock: Callable[[], float]
     return body[:REPLY_BYTES]
 
 
-def _network_words(error: Exception, channel: Channel) -> str:
+def network_words(error: Exception, channel: Channel) -> str:
+    """May hold the channel's address: `Channel.redact` them."""
     if isinstance(error, httpx2.TimeoutException):
         return f"no answer within {channel.timeout_s:g} s"
     return f"{type(error).__name__}: {error}"

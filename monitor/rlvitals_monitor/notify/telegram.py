@@ -112,7 +112,7 @@ def _text(message: Message, size: Size) -> str:
     facts = [_code(f"{label}: {text}", LINE_CHARACTERS) for label, text in message.facts[: size.lines]]
     summary = [_code(message.summary, size.part)] if message.summary else []
     told = [_code(message.title, LINE_CHARACTERS), *summary, *(["\n".join(facts)] if facts else [])]
-    told += [_code(f"{section.label}: {section.text}", size.part) for section in message.sections]
+    told += [_code(f"{section.label}: {section.text}", size.part) for section in message.beside_picture]
     room = size.whole - sum(utf16(link.text) + 3 for link in message.links[:LINKS])
     parts = fitting(told, room, lambda part: utf16(html.unescape(part)) - _TAGS + 2)
     return "\n\n".join([*parts, *([" | ".join(links)] if links else [])])

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlvitals.contract.alert import Proposal
+from rlvitals.contract.alert import Proposal, Severity
 from rlvitals.contract.command import CommandKind
 from rlvitals.contract.report import RunInfo
 from rlvitals_monitor.notify import language
+from rlvitals_monitor.notify.channel import Channel, ChannelKind
 from rlvitals_monitor.notify.compose import compose
 from rlvitals_monitor.notify.language import Language
-from rlvitals_monitor.notify.message import as_text, link_to
-from rlvitals_monitor.notify.notification import Notification, tell_one
-from rlvitals_monitor.notify.plain_text import ELLIPSIS, clip, number, plain, run_name
-from tests.monitor.planted import a_transition, an_alert, resolved
+from rlvitals_monitor.notify.message import Section, Tone, as_text, link_to
+from rlvitals_monitor.notify.notification import Notification, Purpose, RunCount, tell_one
+from rlvitals_monitor.notify.plain_text import ELLIPSIS, clip, number, plain, run_name, spelt
+from rlvitals_monitor.notify.trial import make_trial
+from tests.monitor.notify.told import a_group
+from tests.monitor.planted import NOW, a_transition, an_alert, later, resolved
 
 RUN = RunInfo(id="r1", name="tiny run", project="demo")
 
@@ -156,3 +160,121 @@ def test_braces_in_a_name_are_no_template() -> None:
 def test_every_phrase_keeps_its_places_in_chinese() -> None:
     for english, chinese in language._CHINESE.items():
         assert sorted(re.findall(r"\{\w+\}", english)) == sorted(re.findall(r"\{\w+\}", chinese))
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("fine", "fine"),
+        ("bad \udcff\udc80 bytes", "bad \\xff\\x80 bytes"),
+        ("stored \\udcff bytes", "stored \\xff bytes"),
+        ("lost \ufffd bytes", "lost \ufffd bytes"),
+        ("half \ud800 a pair", "half \\ud800 a pair"),
+        ("two\nlines\tand a tab", "two\\nlines\\x09and a tab"),
+        ("\x1b[31mred\x00", "\\x1b[31mred\\x00"),
+        ("\u202egnp.exe\u200b", "\\u202egnp.exe\\u200b"),
+        ("@all https://evil.example", "@\u200ball https:\u200b//evil.example"),
+        ("🙂 好 é", "🙂 好 é"),
+        ("", ""),
+    ],
+)
+def test_a_completion_is_spelt_so_that_nothing_is_hidden_and_nothing_acts(text: str, shown: str) -> None:
+    assert spelt(text, 100) == shown
+
+
+def test_a_long_completion_is_shown_around_its_first_bad_byte() -> None:
+    shown = spelt("a" * 1_000_000 + "\udcff" + "b" * 1_000_000, 60)
+    assert len(shown) <= 60
+    assert "a\\xffb" in shown
+    assert shown.startswith(ELLIPSIS)
+
+
+@given(st.text(alphabet=st.characters(codec=None), max_size=300), st.integers(1, 80))
+def test_no_completion_leaves_its_limit_or_holds_what_cannot_be_sent(text: str, limit: int) -> None:
+    shown = spelt(text, limit)
+    assert len(shown) <= limit
+    assert shown.encode("utf-8").decode("utf-8") == shown
+    assert all(c.isprintable() or c == "\u200b" for c in shown)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [
+        (0, "0 s"),
+        (59, "59 s"),
+        (61, "1 min"),
+        (3660, "1 h 1 min"),
+        (90000, "1 d 1 h"),
+        (-5, ""),
+    ],
+)
+def test_a_recovery_says_how_long_it_lasted_and_nothing_where_clocks_disagree(seconds: int, said: str) -> None:
+    over = resolved(a_transition(), at=later(seconds))
+    shown = dict(compose(tell_one(over, RUN, id="m2")).facts)["Lasted"]
+    assert shown == (f"{said}, 33 steps" if said else "33 steps")
+
+
+def test_a_group_is_named_by_its_cause_and_weighs_what_its_strongest_weighs() -> None:
+    message = compose(a_group())
+    assert message.title == "CRITICAL: kl_pull_dominates and 3 more on tiny (r1)"
+    assert message.tone is Tone.CRITICAL
+    sections = {section.label: section.text for section in message.sections}
+    assert sections["Symptoms"] == "symptom_rule (CRITICAL) since step 117: 3.5 (threshold 1)"
+    assert sections["Also"].endswith("over_rule resolved at step 150")
+
+
+@pytest.mark.parametrize(
+    ("purpose", "title"),
+    [
+        (Purpose.REMINDER, "WARNING, still open: kl_pull_dominates on tiny run (r1)"),
+        (Purpose.ESCALATION, "WARNING, acknowledged by nobody: kl_pull_dominates on tiny run (r1)"),
+    ],
+)
+def test_a_reminder_and_an_escalation_say_what_they_are(purpose: Purpose, title: str) -> None:
+    told = note()
+    assert compose(replace(told, items=(replace(told.lead, purpose=purpose),))).title == title
+
+
+def test_changes_of_one_run_that_a_message_does_not_hold_are_counted() -> None:
+    told = note()
+    count = RunCount(run=RUN, firing=70, resolved=3, severity=Severity.WARNING)
+    message = compose(replace(told, counts=(count,)))
+    assert message.title == "WARNING: kl_pull_dominates and 72 more on tiny run (r1)"
+    assert Section(label="Also", text="72 more") in message.sections
+
+
+@given(st.lists(st.tuples(st.integers(0, 500), st.integers(0, 500)), min_size=1, max_size=40))
+def test_the_counts_of_a_digest_add_up_to_all(changes: list[tuple[int, int]]) -> None:
+    counts = tuple(
+        RunCount(run=RunInfo(id=f"r{i}"), firing=firing, resolved=resolved, severity=Severity.INFO)
+        for i, (firing, resolved) in enumerate(changes)
+    )
+    message = compose(replace(note(), run=None, counts=counts))
+    told = [
+        tuple(map(int, re.findall(r"(\d+) (?:firing|resolved)", section.text))) for section in message.sections
+    ]
+    assert (sum(one[0] for one in told), sum(one[1] for one in told)) == (
+        sum(firing for firing, _ in changes),
+        sum(resolved for _, resolved in changes),
+    )
+    assert f"{sum(map(sum, changes))} changes of alerts in {len(changes)} runs" in message.title
+
+
+def test_a_digest_of_recoveries_is_over() -> None:
+    count = RunCount(run=RUN, firing=0, resolved=5, severity=Severity.CRITICAL)
+    over = tell_one(resolved(a_transition()), RUN, id="m2")
+    message = compose(replace(over, run=None, counts=(count,)))
+    assert (message.state, message.tone) == ("RESOLVED", Tone.RESOLVED)
+
+
+@pytest.mark.parametrize("channel", [Channel(name="t", kind=ChannelKind.WEBHOOK, url="https://x.example/")])
+def test_a_test_message_says_so_and_has_all_parts(channel: Channel) -> None:
+    message = compose(make_trial(channel, NOW, "https://vitals.example"))
+    text = as_text(message)
+    assert "This is a test message of RL Vitals" in text
+    for words in ("Symptoms: ", "Diagnosis: ", "Trend: ", "Worst sample", "\\xff", "Acknowledge", "×", "↑", "↓"):
+        assert words in text
+    assert message.trend is not None
+    bare = compose(make_trial(replace(channel, samples=False, picture=False), NOW))
+    assert "Worst sample" not in as_text(bare)
+    assert (bare.trend, bare.links) == (None, ())

@@ -10,11 +10,13 @@ import httpx2
 import pytest
 
 from rlvitals.contract.report import RunInfo
+from rlvitals_monitor.notify.channel import ChannelKind
 from rlvitals_monitor.notify.notification import tell_one
 from rlvitals_monitor.notify.parcel import RETRY_AFTER_CAP_S, Answer, Reply, Verdict, retry_after_s
 from rlvitals_monitor.notify.post import REPLY_BYTES, send
 from tests.monitor.notify.conftest import Opened, channel_to
 from tests.monitor.notify.provider import Certificate, Provider, Said
+from tests.monitor.notify.told import a_group
 from tests.monitor.planted import NOW, a_transition
 
 NOTE = tell_one(id="msg_1", transition=a_transition(), run=RunInfo(id="r1"))
@@ -173,3 +175,36 @@ def said_after(header: str) -> float | None:
 )
 def test_retry_after_is_read_in_both_forms_and_capped(header: str, rest_s: float | None) -> None:
     assert said_after(header) == rest_s
+
+
+DISCORD = b'{"type": 0, "id": "1"}'
+
+
+@pytest.mark.parametrize(
+    ("script", "verdict", "pictures"),
+    [
+        ([Said(body=DISCORD)], Verdict.DELIVERED, [True]),
+        ([Said(status=413, body=b"too large"), Said(body=DISCORD)], Verdict.DELIVERED, [True, False]),
+        ([Said(status=400, body=b"no"), Said(status=404, body=b"gone")], Verdict.PERMANENT, [True, False]),
+        ([Said(status=500, body=b"oops")], Verdict.RETRY, [True]),
+    ],
+)
+def test_a_picture_that_is_refused_costs_no_alert(
+    provide: Opened, client: httpx2.Client, script: list[Said], verdict: Verdict, pictures: list[bool]
+) -> None:
+    provider = provide(*script)
+    channel = channel_to(provider, kind=ChannelKind.DISCORD, secret="")
+    answer = send(channel, a_group(), NOW, client)
+    assert answer.verdict is verdict
+    assert [b"\x89PNG" in got.body for got in provider.got] == pictures
+    if len(pictures) == 2:
+        assert f"(with its picture: HTTP {script[0].status}: " in answer.words
+
+
+def test_every_attempt_with_a_picture_has_the_same_bytes(provide: Opened, client: httpx2.Client) -> None:
+    provider = provide(Said(status=500), Said(body=DISCORD))
+    channel = channel_to(provider, kind=ChannelKind.DISCORD, secret="")
+    for _ in range(2):
+        send(channel, a_group(), NOW, client)
+    first, second = provider.got
+    assert (first.body, first.headers["content-type"]) == (second.body, second.headers["content-type"])
