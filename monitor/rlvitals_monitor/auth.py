@@ -20,6 +20,7 @@ from sqlalchemy import Connection
 
 from rlvitals_monitor.settings import Settings
 from rlvitals_monitor.store import tokens
+from rlvitals_monitor.store.audit import append_audit
 from rlvitals_monitor.store.engine import Store
 from rlvitals_monitor.store.tokens import TokenInfo
 
@@ -118,7 +119,8 @@ def ensure_local_token(store: Store, settings: Settings, now: datetime) -> str:
         if token is None or (known is not None and known.revoked_at is not None):
             token, known = tokens.make_token(), None
         if known is None:
-            tokens.register(connection, token, "local", {ADMIN}, now)
+            made = tokens.register(connection, token, "local", {ADMIN}, now)
+            append_audit(connection, at=now, who="service", what="token created", detail=f"{made.id} local: admin")
     write_private(path, json.dumps({"url": settings.url, "token": token}).encode())
     return token
 

@@ -9,9 +9,10 @@ from fastapi import APIRouter, Query, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
-from rlvitals_monitor.api.deps import StoreDep
+from rlvitals_monitor.api.deps import StoreDep, utc_now
 from rlvitals_monitor.api.form import read_form
 from rlvitals_monitor.auth import COOKIE
+from rlvitals_monitor.store.audit import append_audit
 from rlvitals_monitor.store.engine import Store
 from rlvitals_monitor.store.links import PATH, SECRET
 from rlvitals_monitor.store.tokens import find_token
@@ -65,6 +66,8 @@ def _enter(request: Request, store: Store, token: str, onward: str) -> Response:
         info = find_token(connection, token)
     if info is None or info.revoked_at is not None:
         return _page("This token is unknown or was revoked. Paste another.", 403)
+    with store.begin() as connection:
+        append_audit(connection, at=utc_now(), who=info.name, what="signed in", detail=f"with token {info.id}")
     sessions = request.app.state.sessions
     answer = RedirectResponse(onward if _ONWARD.fullmatch(onward) else HOME, 303, _HEADERS)
     answer.set_cookie(

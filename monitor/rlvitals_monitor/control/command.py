@@ -1,11 +1,11 @@
-"""``rlvitals control dry-run RUN --policy guarded``: what a KL policy would have decided over a past run."""
+"""``rlvitals control …``; here ``dry-run RUN``: what a KL policy would have decided over a past run."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -13,6 +13,7 @@ from pathlib import Path
 from rlvitals.screen import print_report, printable
 from rlvitals_monitor.alerts.replay import Step
 from rlvitals_monitor.alerts.settings import RuleSettings
+from rlvitals_monitor.control import audit_command, policy_command
 from rlvitals_monitor.control.bounds import Limits
 from rlvitals_monitor.control.dry_run import dry_run
 from rlvitals_monitor.control.kl_decision import KlDecision, KlSettings
@@ -56,8 +57,14 @@ class Report:
 
 
 def main(argv: Sequence[str]) -> int:
-    """0: done; 2: the run, the rules or the arguments could not be read, or the run holds no step."""
+    """0: done; 1: the audit's chain is broken; 2: what was named could not be read, or is not there."""
     told = _parser().parse_args(argv)
+    act: Callable[[argparse.Namespace], int] = told.act
+    return act(told)
+
+
+def _try(told: argparse.Namespace) -> int:
+    """2 where the run, the rules or the arguments could not be read, or the run holds no step."""
     try:
         report = rehearse(told)
     except (OSError, LookupError, ValueError, ServiceError, RuleFileError) as error:
@@ -159,4 +166,7 @@ def _parser() -> argparse.ArgumentParser:
     trying.add_argument("--attempt", default=None, help="of a stored run; by default the newest")
     trying.add_argument("--rules", action="append", type=Path, default=[], help="own rule files; repeatable")
     trying.add_argument("--json", action="store_true", help="print every decision as JSON")
+    trying.set_defaults(act=_try)
+    policy_command.add(actions)
+    audit_command.add(actions)
     return parser

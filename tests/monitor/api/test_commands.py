@@ -41,7 +41,7 @@ def proposed(app: FastAPI, client: TestClient) -> str:
 def test_a_proposal_is_listed_approved_with_another_value_and_audited(client: TestClient, proposed: str) -> None:
     (shown,) = client.get(f"{V1}/commands", params={"run": "r1", "state": "proposed"}).json()["items"]
     assert (shown["id"], shown["kind"], shown["argument"]) == (proposed, "set_kl_coef", 0.05)
-    assert shown["bounds"] == {"low": 0.0001, "high": 1.0}
+    assert shown["bounds"] == {"low": 0.01, "high": 1.0}
     answer = client.post(f"{V1}/commands/{proposed}/approve", json={"argument": 0.01})
     assert answer.status_code == 200
     assert (answer.json()["state"], answer.json()["argument"], answer.json()["decided_by"]) == (
@@ -136,7 +136,7 @@ def test_commands_are_paged(client: TestClient, proposed: str) -> None:
     assert client.get(f"{V1}/commands", params={"cursor": "nonsense"}).status_code == 422
     lines = client.get(f"{V1}/audit", params={"limit": 2}).json()
     rest = client.get(f"{V1}/audit", params={"limit": 2, "cursor": lines["next"]}).json()
-    assert [line["what"] for line in rest["items"]] == ["proposed"]
+    assert [line["what"] for line in rest["items"]] == ["proposed", "token created"]
 
 
 def test_channels_show_how_they_fare_and_never_their_address(

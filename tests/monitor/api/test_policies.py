@@ -1,0 +1,55 @@
+"""Policies and the audit over REST."""
+
+from __future__ import annotations
+
+import pytest
+from fastapi.testclient import TestClient
+
+V1 = "/api/v1"
+
+
+def choose(client: TestClient, **body: object) -> int:
+    return client.put(f"{V1}/policies", json=body).status_code
+
+
+def test_a_choice_is_made_shown_and_taken_back(client: TestClient) -> None:
+    assert choose(client, scope="run", name="r1", policy="observe") == 200
+    shown = client.get(f"{V1}/policies").json()["items"]
+    assert [(view["scope"], view["name"], view["policy"], view["changed_by"]) for view in shown] == [
+        ("default", "", "approve", ""),
+        ("run", "r1", "observe", "local"),
+    ]
+    left = client.delete(f"{V1}/policies", params={"scope": "run", "name": "r1"})
+    assert [view["scope"] for view in left.json()["items"]] == ["default"]
+    again = client.delete(f"{V1}/policies", params={"scope": "run", "name": "r1"})
+    assert again.status_code == 404
+    audited = client.get(f"{V1}/audit", params={"what": "policy chosen"}).json()["items"]
+    assert [line["detail"] for line in audited] == ["run r1: observe"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"scope": "galaxy", "name": "r1", "policy": "auto"},
+        {"scope": "run", "name": "", "policy": "auto"},
+        {"scope": "run", "name": "x" * 129, "policy": "auto"},
+        {"scope": "run", "name": "r1", "policy": "always"},
+    ],
+)
+def test_a_choice_that_is_none_is_refused(client: TestClient, body: dict[str, object]) -> None:
+    assert choose(client, **body) == 422
+
+
+def test_the_audit_is_exported_as_a_file_and_checked(client: TestClient) -> None:
+    choose(client, scope="project", name="=demo", policy="auto")
+    lines = client.get(f"{V1}/audit/export")
+    assert lines.headers["content-type"].startswith("application/x-ndjson")
+    assert '"what":"policy chosen"' in lines.text
+    table = client.get(f"{V1}/audit/export", params={"form": "csv", "what": "policy chosen"})
+    assert table.headers["content-disposition"] == 'attachment; filename="audit.csv"'
+    assert len(table.text.splitlines()) == 2
+    checked = client.get(f"{V1}/audit/check").json()
+    assert checked["fault"] == ""
+    assert client.get(f"{V1}/audit/check", params={"head": checked["head"]}).json()["fault"] == ""
+    assert "cut off" in client.get(f"{V1}/audit/check", params={"head": "0" * 64}).json()["fault"]
+    assert client.get(f"{V1}/audit/check", params={"head": "no digest"}).status_code == 422
