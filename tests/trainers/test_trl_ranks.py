@@ -10,6 +10,7 @@ import pytest
 
 from tests.client.integrations import tiny
 from tests.client.integrations.pair import run_pair
+from tests.trainers.extensions import compiled
 from tests.trainers.ranks import job as job_module
 from tests.trainers.ranks.job import Job
 from tests.trainers.ranks.sharding import SHARDED
@@ -28,13 +29,14 @@ def run(policy: Path, tmp_path: Path, environment: Callable[[str], Path]) -> Cal
     """Runs a `Job` on two ranks and returns what each told, the first rank first."""
 
     def run(**given: Any) -> list[dict[str, Any]]:
-        job = Job(policy=str(policy), output=str(tmp_path / "output"), **given)
+        job, python = Job(policy=str(policy), output=str(tmp_path / "output"), **given), environment(ENVIRONMENT)
         told = run_pair(
             job_module.__name__,
             tmp_path,
             str(job.write(tmp_path / "job.json")),
             deadline_s=DEADLINE_S,
-            python=environment(ENVIRONMENT),
+            python=python,
+            env=compiled(python, "ShareMemCommBuilder") if job.how.startswith("zero") else None,
         )
         return sorted(told, key=lambda rank: int(rank["rank"]))
 
