@@ -19,7 +19,7 @@ from tests.trainers.overhead import Overhead
 from tests.trainers.slime.source import checkout
 
 RUN, RULE, CAUSE = "slime-story", "kl_pull_dominates", "kl_drift"
-BETA, SANE_BETA = 200.0, 2.0
+BETA, SANE_BETA = 20.0, 2.0
 DEADLINE_S = 120.0
 MODULE = "tests.trainers.slime.story"
 

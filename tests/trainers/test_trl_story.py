@@ -17,7 +17,7 @@ from tests.trainers.ranks import job as job_module
 from tests.trainers.ranks.job import Job
 
 RUN, RULE, CAUSE = "steered", "kl_pull_dominates", "kl_drift"
-BETA, SANE_BETA = 200.0, 2.0
+BETA, SANE_BETA = 20.0, 2.0
 DEADLINE_S = 120.0
 
 

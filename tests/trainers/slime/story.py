@@ -24,7 +24,7 @@ from tests.trainers.slime import job
 
 ROLLOUTS_MAX, DEADLINE = 2_000, timedelta(seconds=120)
 LETTERS = 20
-BETA = 200.0
+BETA = 20.0
 
 
 def arguments() -> Namespace:
