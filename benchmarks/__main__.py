@@ -11,8 +11,8 @@ from pathlib import Path
 
 LEFT_OUT = frozenset({"__main__", "sizes"})
 """Sizes are no speed: `make check` reports them."""
-WHEN_NAMED = frozenset({"controllers", "peers"})
-"""What takes minutes, or installs other monitors first."""
+WHEN_NAMED = frozenset({"controllers", "openrlhf_step", "peers", "slime_step", "verl_step"})
+"""What takes minutes, or installs trainers or other monitors first."""
 
 
 def main(chosen: Sequence[str]) -> int:

@@ -3,11 +3,9 @@
 With: hooks, probes, journal and the sender's thread, which posts to a sink. Without: the same trainer with its own
 methods back in place. Budget: the upper 95 % bound of the stretch is at most 2 % of the step time.
 
-Sharp without cheating: all completions have the same length, so that steps have the same work; steps come in
-blocks of four, on off off on and off on on off in turn, so that a drift cancels; blocks are compared by the sums
-of their steps, and the bound is that of a trimmed mean. Process and sender are held to one core, where what the
-sender does costs the training. The wall's clock and the process's own are read: other processes stretch the former
-only.
+Sharp without cheating: all completions have the same length, so that steps have the same work, and steps come in
+`blocks`. Process and sender are held to one core, where what the sender does costs the training. The wall's clock
+and the process's own are read: other processes stretch the former only.
 """
 
 from __future__ import annotations
@@ -15,13 +13,11 @@ from __future__ import annotations
 import gc
 import math
 import os
-import random
-import statistics
 import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import wraps
@@ -33,17 +29,13 @@ import torch
 from transformers import TrainerCallback
 
 import rlvitals
+from benchmarks import blocks
 from benchmarks.sink import sinking
 from rlvitals.integrations.trl.callback import VitalsCallback
 from rlvitals.integrations.trl.session import Session
 
 BLOCKS = int(os.environ.get("BENCH_TRL_BLOCKS", "40"))
 FLAVOUR = os.environ.get("BENCH_TRL_FLAVOUR", "unhealthy")
-WARM_UP = 6
-PATTERNS = ((True, False, False, True), (False, True, True, False))
-BUDGET = 0.02
-TRIMMED = 0.1
-RESAMPLES = 4000
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 HOOKS = (
     *("logprobs_begin", "logprobs_computed", "loss_computed", "generation_begins", "rewards_begin"),
@@ -100,7 +92,7 @@ def measure(url: str, folder: Path) -> Run:
 
     torch.set_num_threads(1)
     flavour = demo_grpo.FLAVOURS[FLAVOUR]
-    turns = [True] * WARM_UP + [on for block in range(BLOCKS) for on in PATTERNS[block % 2]]
+    turns = blocks.turns(BLOCKS)
     trainer = demo_grpo.make_trainer(
         flavour,
         demo_policy.load(demo_grpo.CACHE),
@@ -152,7 +144,7 @@ class Switch(TrainerCallback):
         if self._began.wall:
             spent = Seconds(wall=now.wall - self._began.wall, process=now.process - self._began.process)
             self.steps.append(spent)
-            if len(self.steps) == WARM_UP:
+            if len(self.steps) == blocks.WARM_UP:
                 self._warm()
         self._turn(self._turns[len(self.steps)] if len(self.steps) < len(self._turns) else True)
         self._began = Seconds(wall=time.perf_counter(), process=time.process_time())
@@ -200,46 +192,19 @@ def _switch(trainer: Any, turns: list[bool], warm: Callable[[], object]) -> Swit
 
 def report(run: Run) -> None:
     print(f"{BLOCKS} blocks of 4 steps, completions of one length, one core ({FLAVOUR})")
+    print(f"budget: the upper bound is at most {100 * blocks.BUDGET:.0f} % of the step")
     for clock in ("process", "wall"):
-        seconds = [getattr(step, clock) for step in run.steps]
-        stretches = list(_stretches(seconds[WARM_UP:], run.turns[WARM_UP:]))
-        without = statistics.median(s for s, on in zip(seconds, run.turns, strict=True) if not on)
-        low, high = _bounds(stretches)
-        print(
-            f"stretch of a step with us, {clock} clock ({1000 * without:.0f} ms without): "
-            f"{100 * _centre(stretches):+.2f} % of the step, 95 % bounds {100 * low:+.2f} … {100 * high:+.2f} % "
-            f"(budget: upper bound ≤ {100 * BUDGET:.0f} %)"
-        )
+        print(blocks.describe(clock, [getattr(step, clock) for step in run.steps], run.turns))
     _print_hooks(run)
-
-
-def _stretches(seconds: Sequence[float], turns: Sequence[bool]) -> Iterator[float]:
-    """Of each block: its two steps with us against its two without."""
-    for start in range(0, len(seconds) // 4 * 4, 4):
-        block = list(zip(seconds[start : start + 4], turns[start : start + 4], strict=True))
-        yield math.fsum(s for s, on in block if on) / math.fsum(s for s, on in block if not on) - 1
 
 
 def _print_hooks(run: Run) -> None:
     """Shares of the step with us, by the thread's own clock: they hold whatever else runs."""
-    steps = [step.process for step, on in list(zip(run.steps, run.turns, strict=True))[WARM_UP:] if on]
+    steps = [step.process for step, on in list(zip(run.steps, run.turns, strict=True))[blocks.WARM_UP :] if on]
     whole = math.fsum(steps)
     print(f"in the training's thread: {100 * sum(run.hooks.values()) / whole:.2f} % of a step, of which")
     for name, seconds in sorted(run.hooks.items(), key=lambda hook: -hook[1])[:8]:
         print(f"  {100 * seconds / whole:5.2f} %  {name}")
-
-
-def _centre(values: Sequence[float]) -> float:
-    """The mean without the least and the largest tenth."""
-    cut = int(TRIMMED * len(values))
-    return statistics.fmean(sorted(values)[cut : len(values) - cut])
-
-
-def _bounds(values: Sequence[float]) -> tuple[float, float]:
-    """Bootstrap 95 % bounds of the centre."""
-    dice = random.Random(0)
-    centres = sorted(_centre(dice.choices(values, k=len(values))) for _ in range(RESAMPLES))
-    return centres[int(0.025 * RESAMPLES)], centres[int(0.975 * RESAMPLES)]
 
 
 if __name__ == "__main__":
