@@ -32,6 +32,7 @@ from rlvitals_monitor.api import (
     runs,
     series,
     silences,
+    steering,
 )
 from rlvitals_monitor.api.deps import utc_now
 from rlvitals_monitor.auth import BrowserGuard, Sessions
@@ -99,6 +100,7 @@ _PARTS = (
     policies,
     audit,
     channels,
+    steering,
     silences,
     links,
     health,
