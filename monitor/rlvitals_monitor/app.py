@@ -37,6 +37,7 @@ from rlvitals_monitor.api import (
 from rlvitals_monitor.api.deps import utc_now
 from rlvitals_monitor.auth import BrowserGuard, Sessions
 from rlvitals_monitor.control.settings import ControlSettings
+from rlvitals_monitor.heartbeat import Heartbeat, make_watcher
 from rlvitals_monitor.live import Live
 from rlvitals_monitor.logs import hide_tokens
 from rlvitals_monitor.notify.channel_book import ChannelBook
@@ -45,6 +46,7 @@ from rlvitals_monitor.notify.settings import NotifySettings
 from rlvitals_monitor.settings import Settings
 from rlvitals_monitor.store.engine import Store
 from rlvitals_monitor.telemetry import Telemetry
+from rlvitals_monitor.wellness import judge, read_facts
 from rlvitals_monitor.worker import Worker
 
 API = "/api"
@@ -53,9 +55,9 @@ API = "/api"
 def create_app(settings: Settings, *, with_worker: bool = True) -> FastAPI:
     """The service as one ASGI app; its lifespan migrates the database and runs the worker.
 
-    ``app.state`` has settings, store, live, telemetry, sessions, policies, limits, channel_book, rulebook, worker
-    and dispatcher (None without them), and after the start ``local_token``. The explicit 404 below ``/api`` keeps
-    later catch-alls (the dashboard's) from answering there.
+    ``app.state`` has settings, store, live, telemetry, sessions, policies, limits, channel_book, rulebook,
+    heartbeat (None without a watcher), worker and dispatcher (None without them), and after the start
+    ``local_token``. The explicit 404 below ``/api`` keeps later catch-alls (the dashboard's) from answering there.
     """
     app = FastAPI(
         title="RL Vitals",
@@ -74,7 +76,9 @@ def create_app(settings: Settings, *, with_worker: bool = True) -> FastAPI:
     app.state.sessions = Sessions(auth.session_key(settings), settings.session_hours)
     control = ControlSettings(policy=settings.policy)
     app.state.policies, app.state.limits = control.policies, control.limits
-    app.state.channel_book = ChannelBook.of(NotifySettings(), settings.url, utc_now())
+    notify = NotifySettings()
+    app.state.channel_book = ChannelBook.of(notify, settings.url, utc_now())
+    app.state.heartbeat = _heartbeat(app, notify)
     app.state.rulebook = RuleBook.of(RuleSettings(), utc_now())
     app.state.worker = app.state.dispatcher = None
     app.add_middleware(BrowserGuard, hosts=settings.hosts)
@@ -134,9 +138,13 @@ def _start(app: FastAPI, settings: Settings, with_worker: bool) -> None:
         app.state.channel_book.refresh(app.state.store, utc_now())
         app.state.dispatcher.start()
         app.state.worker = _worker(app)
+        if app.state.heartbeat is not None:
+            app.state.heartbeat.start()
 
 
 def _stop(app: FastAPI) -> None:
+    if app.state.heartbeat is not None:
+        app.state.heartbeat.stop()
     if app.state.worker is not None:
         app.state.worker.stop()
         app.state.worker = None
@@ -144,6 +152,19 @@ def _stop(app: FastAPI) -> None:
         app.state.dispatcher.stop()
         app.state.dispatcher = None
     app.state.store.close()
+
+
+def _heartbeat(app: FastAPI, settings: NotifySettings) -> Heartbeat | None:
+    """Raises `ChannelError` for an address that cannot be one."""
+    watcher, state = make_watcher(settings), app.state
+    if watcher is None:
+        return None
+    return Heartbeat(
+        watcher,
+        lambda now: judge(read_facts(state.store, state.worker, state.dispatcher), now),
+        every_s=settings.heartbeat_s,
+        told=state.telemetry.note_ping,
+    )
 
 
 def _worker(app: FastAPI) -> Worker:

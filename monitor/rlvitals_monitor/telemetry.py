@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+from rlvitals.contract.health import PartHealth
 
 
 class Telemetry:
@@ -18,6 +22,20 @@ class Telemetry:
         )
         self.lag_s = Gauge("rlvitals_ingest_lag_seconds", "Age of the newest step when it was stored", registry=r)
         self.bytes = Counter("rlvitals_ingest_bytes", "Body bytes as sent", registry=r)
+        self.well = Gauge("rlvitals_part_well", "Whether a part of the service is well", ["part"], registry=r)
+        self.pings = Counter(
+            "rlvitals_heartbeat_pings",
+            "Pings to the outside watcher, by what they said",
+            ["said", "taken"],
+            registry=r,
+        )
+
+    def note_parts(self, parts: Iterable[PartHealth]) -> None:
+        for part in parts:
+            self.well.labels(part.name).set(part.well)
+
+    def note_ping(self, well: bool, taken: bool) -> None:
+        self.pings.labels("well" if well else "fail", "yes" if taken else "no").inc()
 
     def render(self) -> bytes:
         """The Prometheus text format."""

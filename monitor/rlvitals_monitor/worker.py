@@ -78,6 +78,10 @@ class Worker:
         self._stopping = False
         self._thread: threading.Thread | None = None
         self.failures = 0
+        self.failing: dict[str, datetime] = {}
+        """What of each round's work fails, and since when."""
+        self.beat_at = self._clock()
+        """When a piece of work last ended."""
 
     def start(self) -> None:
         self._thread = threading.Thread(target=self._run, name="rlvitals-worker", daemon=True)
@@ -99,12 +103,12 @@ class Worker:
 
     def tick(self, now: datetime) -> int:
         """One round of all work; how many transitions were recorded."""
-        self._guarded("looking at the rule files", lambda: self._reload(now))
+        self._do("looking at the rule files", lambda: self._reload(now))
         recorded = sum(self._judge_safely(number, run, now) for number, run in self._behind(now))
-        self._guarded("watching over silent runs", lambda: self._watch(now))
-        self._guarded("steering", lambda: self._steer(now))
-        self._guarded("routing", lambda: self._route(now))
-        self._guarded("expiring", lambda: self._expire(now))
+        self._do("watching over silent runs", lambda: self._watch(now))
+        self._do("steering", lambda: self._steer(now))
+        self._do("routing", lambda: self._route(now))
+        self._do("expiring", lambda: self._expire(now))
         return recorded
 
     def _reload(self, now: datetime) -> None:
@@ -128,7 +132,7 @@ class Worker:
             with self._store.read() as connection:
                 found.extend(evaluations.behind(connection, ATTEMPTS_A_TICK + len(self._resting)))
 
-        self._guarded("looking for new steps", look)
+        self._do("looking for new steps", look)
         return [(number, run) for number, run in found if number not in self._resting]
 
     def _judge_safely(self, number: int, run: str, now: datetime) -> int:
@@ -144,6 +148,7 @@ class Worker:
         for _ in range(ROUNDS_A_TICK):
             with self._store.begin() as connection:
                 advanced = advance(connection, number, self.rules, now, cache=self._cache)
+            self.beat_at = self._clock()
             recorded += advanced.transitions
             if advanced.steps < STEPS_A_CALL:
                 return
@@ -217,6 +222,14 @@ class Worker:
                 self._live.publish(run)
         if known:
             self._told()
+
+    def _do(self, what: str, work: Callable[[], None]) -> None:
+        """One piece of each round, of which it is known how long it has failed."""
+        if self._guarded(what, work):
+            self.failing.pop(what, None)
+        else:
+            self.failing.setdefault(what, self._clock())
+        self.beat_at = self._clock()
 
     def _guarded(self, what: str, work: Callable[[], None]) -> bool:
         try:

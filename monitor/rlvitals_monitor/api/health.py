@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request
+from datetime import datetime
+
+from fastapi import APIRouter, FastAPI, Request
 from fastapi.responses import PlainTextResponse, Response
 from sqlalchemy.exc import SQLAlchemyError
 
-from rlvitals_monitor.api.deps import StoreDep
+from rlvitals.contract.health import HealthView, PartHealth
+from rlvitals_monitor.api.deps import ContractResponse, NowDep, Reader, StoreDep
 from rlvitals_monitor.api.problems import problem
+from rlvitals_monitor.wellness import judge, read_facts
 
 router = APIRouter(tags=["health"])
 
@@ -28,6 +32,24 @@ def readyz(store: StoreDep) -> Response:
     return PlainTextResponse("ready\n")
 
 
+@router.get("/api/v1/health", response_model=HealthView, summary="How each part of the service is")
+def read_health(request: Request, _who: Reader, now: NowDep) -> ContractResponse:
+    """Of the process that answers. What `/healthz` and `/readyz` leave out, since they tell it to anybody."""
+    parts, heartbeat = _parts(request.app, now), request.app.state.heartbeat
+    view = HealthView(
+        at=now,
+        well=all(part.well for part in parts),
+        parts=parts,
+        heartbeat=None if heartbeat is None else heartbeat.view,
+    )
+    return ContractResponse(view)
+
+
+def _parts(app: FastAPI, now: datetime) -> tuple[PartHealth, ...]:
+    return judge(read_facts(app.state.store, app.state.worker, app.state.dispatcher), now)
+
+
 @router.get("/metrics", response_class=PlainTextResponse, summary="The service's own numbers for Prometheus")
-def metrics(request: Request) -> PlainTextResponse:
+def metrics(request: Request, now: NowDep) -> PlainTextResponse:
+    request.app.state.telemetry.note_parts(_parts(request.app, now))
     return PlainTextResponse(request.app.state.telemetry.render(), media_type="text/plain; version=0.0.4")

@@ -21,6 +21,7 @@ from rlvitals_monitor.store.engine import Store
 
 LOOK_S = 1.0
 """How often an idle thread looks for deliveries that other processes routed, and for retries that fell due."""
+LOOKING = "looking at the channels"
 
 log = logging.getLogger(__name__)
 
@@ -43,6 +44,8 @@ class Dispatcher:
         self._stopping = False
         self._watch = threading.Thread(target=self._keep_watch, name="rlvitals-channels", daemon=True)
         self._threads: dict[str, threading.Thread] = {}
+        self.failing: dict[str, datetime] = {}
+        """What fails, and since when."""
         self.beat_at = clock()
         """When the channels were last looked at: a standing clock is a dead dispatcher."""
 
@@ -71,7 +74,9 @@ class Dispatcher:
                     return
             try:
                 self._book.refresh(self._store, self._clock())
+                self.failing.pop(LOOKING, None)
             except (SQLAlchemyError, OSError):
+                self.failing.setdefault(LOOKING, self._clock())
                 log.exception("looking at the channels failed and will be tried again")
             self._man()
             self.beat_at = self._clock()
@@ -95,12 +100,16 @@ class Dispatcher:
                 channel = channels.get(name)
                 if self._stopping or channel is None:
                     self._threads.pop(name, None)
+                    self.failing.pop(f"delivering to {name}", None)
                     return
                 seen = self._rounds
             self._deliver(replace(channels, items=(channel,)))
 
     def _deliver(self, channels: Channels) -> None:
+        what = f"delivering to {channels.items[0].name}"
         try:
             deliver_due(self._store, channels, self._clock())
+            self.failing.pop(what, None)
         except Exception:  # a store that is away for a moment must not end the thread
-            log.exception("deliveries to %s failed and will be tried again", channels.items[0].name)
+            self.failing.setdefault(what, self._clock())
+            log.exception("%s failed and will be tried again", what)

@@ -25,6 +25,10 @@ class NotifySettings(BaseSettings):
     channel_secrets: Path = Field(
         default=Path("/run/secrets"), description="whose files channels of the API may name as {file: …}"
     )
+    heartbeat_url: SecretStr = Field(
+        default=SecretStr(""), description="an outside watcher that is pinged while the service is well"
+    )
+    heartbeat_s: float = Field(default=60.0, ge=5, le=86_400, description="the time between two pings")
 
     def load(self, own_url: str) -> Channels:
         """All channels. ``own_url`` serves for links where no public address is given. Raises ValueError."""
