@@ -140,7 +140,7 @@ def test_the_sign_in_link_gives_a_session_and_leaves_the_address_bar(stranger: T
     assert "HttpOnly" in cookie
     assert "SameSite=strict" in cookie
     assert app.state.local_token not in cookie
-    assert answer.headers["referrer-policy"] == "no-referrer"
+    assert answer.headers["referrer-policy"] == "same-origin"
     assert stranger.get("/api/v1/runs").status_code == 200
 
 

@@ -20,7 +20,8 @@ from rlvitals_monitor.store.tokens import find_token
 HOME = "/ui/"
 # A page of ours and nothing else: whoever signs in is led nowhere but here.
 _ONWARD = re.compile(rf"{re.escape(PATH)}{SECRET.pattern}")
-_HEADERS = {"Referrer-Policy": "no-referrer", "Cache-Control": "no-store"}
+# Without any referrer a browser would post the form with the origin "null", which is refused.
+_HEADERS = {"Referrer-Policy": "same-origin", "Cache-Control": "no-store"}
 _PAGE = """<!doctype html>
 <html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>RL Vitals: sign in</title>
