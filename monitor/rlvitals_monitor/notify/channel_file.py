@@ -56,6 +56,7 @@ _HOSTS = {
     "api.telegram.org": ChannelKind.TELEGRAM,
 }
 """Whose address it is where only one kind can be meant."""
+TEMPLATE_OF = "template of "
 _TIME = re.compile(r"([01]\d|2[0-3]):([0-5]\d)")
 
 
@@ -101,7 +102,7 @@ def make_channel(name: str, kind: ChannelKind, url: str, **given: object) -> Cha
         raise ChannelError(f"{name}: {channel.redact(wrong)}")
     fault = template_fault(channel)
     if fault:
-        raise ChannelError(f"template of {name}: {fault}")
+        raise ChannelError(f"{TEMPLATE_OF}{name}: {fault}")
     return channel
 
 
@@ -148,7 +149,8 @@ def read_channel(item: Item, source: SecretSource, allow_private: bool) -> Chann
     try:
         return make_channel(entries["name"].text(), kind, source.read(entries["url"]), **given)
     except ChannelError as error:
-        raise item.fail(str(error)) from None
+        wrong = entries["template"] if str(error).startswith(TEMPLATE_OF) else item
+        raise wrong.fail(str(error)) from None
 
 
 def _texts(entries: Mapping[str, Item], source: SecretSource) -> dict[str, object]:
@@ -162,7 +164,7 @@ def _texts(entries: Mapping[str, Item], source: SecretSource) -> dict[str, objec
     if "match" in entries:
         given["matchers"] = tuple(_matcher(one) for one in entries["match"].sequence())
     if "template" in entries:
-        given["template"] = entries["template"].text()
+        given["template"] = entries["template"].lines()
     if "quiet" in entries:
         given["quiet"] = _quiet(entries["quiet"])
     return given

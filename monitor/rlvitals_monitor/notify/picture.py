@@ -71,9 +71,9 @@ def _axes(pen: ImageDraw.ImageDraw, trend: Trend, frame: _Frame) -> None:
     name = plain(trend.metric, NAME_LIMIT).encode("ascii", "replace").decode()
     _write(pen, (LEFT, 8), name, "la", size=14)
     if trend.finite or trend.threshold is not None:
-        _write(pen, (LEFT - 6, TOP), number(frame.high), "rm")
+        _write(pen, (LEFT - 6, TOP), f"{frame.high:.4g}", "rm")
     if frame.low < frame.high:
-        _write(pen, (LEFT - 6, BOTTOM), number(frame.low), "rm")
+        _write(pen, (LEFT - 6, BOTTOM), f"{frame.low:.4g}", "rm")
     _write(pen, (LEFT, BOTTOM + 8), f"step {frame.first}", "la")
     if frame.last > frame.first:
         _write(pen, (RIGHT, BOTTOM + 8), str(frame.last), "ra")
@@ -82,7 +82,7 @@ def _axes(pen: ImageDraw.ImageDraw, trend: Trend, frame: _Frame) -> None:
         height, dash = frame.y(limit), 6 * SCALE
         for x in range(LEFT * SCALE, RIGHT * SCALE, 2 * dash):
             pen.line([(x, height), (min(x + dash, RIGHT * SCALE), height)], fill=LIMIT, width=SCALE)
-        _write(pen, (RIGHT, 8), f"threshold {number(limit)}", "ra", fill=LIMIT)
+        _write(pen, (RIGHT, 8), f"threshold {limit:.4g}", "ra", fill=LIMIT)
 
 
 def _curve(pen: ImageDraw.ImageDraw, trend: Trend, frame: _Frame) -> None:

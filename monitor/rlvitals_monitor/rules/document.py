@@ -36,9 +36,13 @@ class Item:
 
     def text(self) -> str:
         """A scalar as written; folded text on one line."""
+        return " ".join(self.lines().split())
+
+    def lines(self) -> str:
+        """A scalar with its line breaks."""
         if not isinstance(self.node, yaml.ScalarNode):
             raise self.fail(f"expected a text, got {_kind(self.node)}")
-        return " ".join(str(self.node.value).split())
+        return str(self.node.value)
 
     def whole(self, low: int, high: int) -> int:
         text = self.text()

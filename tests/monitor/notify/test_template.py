@@ -104,14 +104,24 @@ def test_the_file_tells_a_wrong_template_with_its_place_and_the_other_channels_w
         "channels:\n"
         "  - {name: bad, kind: webhook, url: 'https://a.example/', template: '{{ oh'}\n"
         "  - name: good\n    kind: webhook\n    url: https://b.example/\n    samples: false\n    picture: false\n"
-        "    template: |\n      {{ summary }}\n"
+        "    template: |\n      {{ summary }}\n      {{ rule }}\n"
     )
     channels = load_channels(path)
     assert [channel.name for channel in channels] == ["good"]
     (good,) = channels
-    assert (good.samples, good.picture, good.template) == (False, False, "{{ summary }}")
+    assert (good.samples, good.picture, good.template) == (False, False, "{{ summary }}\n{{ rule }}\n")
     (problem,) = channels.problems
     assert problem.startswith(f"{path}:2: template of bad: line 1: ")
+
+
+def test_a_wrong_line_of_a_template_is_told_with_where_the_template_begins(tmp_path: Path) -> None:
+    path = tmp_path / "channels.yaml"
+    path.write_text(
+        "channels:\n  - name: bad\n    kind: webhook\n    url: https://a.example/\n"
+        "    template: |\n      fine\n      {{ oh\n"
+    )
+    (problem,) = load_channels(path).problems
+    assert problem.startswith(f"{path}:5: template of bad: line 2: ")
 
 
 def test_plain_text_of_a_template_goes_out_as_lines() -> None:
