@@ -13,7 +13,7 @@ from pathlib import Path
 from rlvitals.screen import print_report, printable
 from rlvitals_monitor.alerts.replay import Step
 from rlvitals_monitor.alerts.settings import RuleSettings
-from rlvitals_monitor.control import audit_command, policy_command
+from rlvitals_monitor.control import audit_command, policy_command, steer_command
 from rlvitals_monitor.control.bounds import Limits
 from rlvitals_monitor.control.dry_run import dry_run
 from rlvitals_monitor.control.kl_decision import KlDecision, KlSettings
@@ -168,5 +168,6 @@ def _parser() -> argparse.ArgumentParser:
     trying.add_argument("--json", action="store_true", help="print every decision as JSON")
     trying.set_defaults(act=_try)
     policy_command.add(actions)
+    steer_command.add(actions)
     audit_command.add(actions)
     return parser
