@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from rlvitals.contract.alert import AlertState
+from rlvitals.contract.alert import Alert, AlertState
 from rlvitals_monitor.diagnosis.diagnose import Incident, diagnose
 from rlvitals_monitor.diagnosis.fired import Fired
 from rlvitals_monitor.diagnosis.table import load_table
@@ -17,7 +17,7 @@ def fold(items: Sequence[Item]) -> tuple[Item, ...]:
 
     Judged by what the message itself holds, so that it reads the same each time it is sent.
     """
-    causes = _causes(items)
+    causes = causes_of(item.transition.alert for item in items)
     led = [_under(item, causes) for item in items]
     leads: dict[tuple[str, str], list[Item]] = {}
     for item in led:
@@ -39,13 +39,13 @@ def _under(item: Item, causes: dict[tuple[str, str], str]) -> Item:
     return replace(item, symptom_of=causes.get((alert.attempt, alert.rule), ""))
 
 
-def _causes(items: Iterable[Item]) -> dict[tuple[str, str], str]:
+def causes_of(alerts: Iterable[Alert]) -> dict[tuple[str, str], str]:
     """(attempt, symptom's rule) → the rule that leads its incident."""
     by_attempt: dict[str, list[Fired]] = {}
-    for item in items:
-        fired = Fired.of(item.transition.alert)
+    for alert in alerts:
+        fired = Fired.of(alert)
         if fired is not None:
-            by_attempt.setdefault(item.transition.alert.attempt, []).append(fired)
+            by_attempt.setdefault(alert.attempt, []).append(fired)
     return {
         (attempt, symptom): lead
         for attempt, fired in by_attempt.items()

@@ -8,20 +8,27 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import Connection
 
-from rlvitals.contract.alert import Alert, AlertState
+from rlvitals.contract.alert import AlertState
 from rlvitals.contract.report import RunInfo
 from rlvitals_monitor.notify.channel import Channel
 from rlvitals_monitor.notify.grouping import choose
+from rlvitals_monitor.notify.inhibition import symptoms
 from rlvitals_monitor.notify.weigh import Drop, Send, Wait, weigh
 from rlvitals_monitor.silences.silence import Silence, covering
+from rlvitals_monitor.store import alerts, silences, turns
 from rlvitals_monitor.store import due as outbox_due
-from rlvitals_monitor.store import silences, turns
 from rlvitals_monitor.store.contents import heard_lately
 from rlvitals_monitor.store.due import Due, Told
+from rlvitals_monitor.store.outbox import NEWS
 from rlvitals_monitor.store.runs import read_info
 
 LARGEST = 10_000
 """Deliveries in one message."""
+
+FIRING_LIMIT = 200
+"""Alerts of a run, the newest, among which a symptom's cause is looked for."""
+SYMPTOM_LOOK = timedelta(seconds=60)
+"""How often a symptom is looked at again: whether its cause is over, or it is itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,23 +58,31 @@ def plan(conn: Connection, channel: Channel, now: datetime) -> Plan:
     if not chosen:
         return Plan()
     found = outbox_due.due(conn, channel.name, now, chosen, LARGEST)
-    return _sort_out(found, _known(conn, channel, found), _silenced(conn, found, now), channel, now)
+    known = _known(conn, channel, found)
+    held = _symptoms(conn, channel, found, chosen[0]) if len(chosen) == 1 else {}
+    return _sort_out(found, known, _silenced(conn, found, now), held, channel, now)
 
 
 def _sort_out(
     found: Sequence[Due],
     known: dict[str, Told],
     silenced: Mapping[str, Silence],
+    symptoms_of: Mapping[str, str],
     channel: Channel,
     now: datetime,
 ) -> Plan:
     chosen: list[Due] = []
+    held: dict[Wait, list[Due]] = {}
     waits: dict[Wait, list[str]] = {}
     drops: dict[Drop, list[str]] = {}
     for one in found:
         told = known.get(one.alert, Told.NO)
         weighed = weigh(one, told, silenced.get(one.alert), channel.quiet, now)
-        if isinstance(weighed, Send):
+        cause = symptoms_of.get(one.alert, "") if one.after is AlertState.FIRING and one.purpose == NEWS else ""
+        if isinstance(weighed, Send) and cause:
+            weighed = Wait(until=now + SYMPTOM_LOOK, why=f"a symptom of {cause}, which was told", silenced=True)
+            held.setdefault(weighed, []).append(one)
+        elif isinstance(weighed, Send):
             chosen.append(one)
         elif isinstance(weighed, Wait):
             waits.setdefault(weighed, []).append(one.id)
@@ -76,6 +91,10 @@ def _sort_out(
         if one.after is AlertState.FIRING and told is not Told.YES:
             # What becomes of the news is what its recovery, further down, has to know.
             known[one.alert] = {Send: Told.YES, Wait: Told.NOT_YET, Drop: Told.NO}[type(weighed)]
+    if chosen:
+        chosen += [one for some in held.values() for one in some]
+    else:
+        waits |= {wait: [one.id for one in some] for wait, some in held.items()}
     runs = {one.run for one in chosen}
     return Plan(
         chosen=tuple(one.id for one in chosen),
@@ -90,12 +109,22 @@ def _known(conn: Connection, channel: Channel, found: Sequence[Due]) -> dict[str
     return outbox_due.told(conn, channel.name, over) if over else {}
 
 
+def _symptoms(conn: Connection, channel: Channel, found: Sequence[Due], run: str) -> dict[str, str]:
+    """Alert → its cause, if the channel knows that; of one run, since a digest tells all."""
+    news = {one.alert for one in found if one.after is AlertState.FIRING and one.purpose == NEWS}
+    if not news:
+        return {}
+    firing, _ = alerts.page(conn, run=run, states=[AlertState.FIRING], limit=FIRING_LIMIT)
+    known = {alert.id: alert for alert in firing} | outbox_due.read_alerts(conn, news)
+    return symptoms(known.values(), outbox_due.told(conn, channel.name, set(known)))
+
+
 def _silenced(conn: Connection, found: Sequence[Due], now: datetime) -> dict[str, Silence]:
     """Alert → the silence that is about it."""
     active = silences.active(conn, now)
     if not active:
         return {}
     runs: dict[str, RunInfo] = {run: read_info(conn, run) for run in {one.run for one in found}}
-    alerts: dict[str, Alert] = outbox_due.read_alerts(conn, {one.alert for one in found})
-    about = {key: covering(active, alert, runs[alert.run]) for key, alert in alerts.items()}
+    known = outbox_due.read_alerts(conn, {one.alert for one in found})
+    about = {key: covering(active, alert, runs[alert.run]) for key, alert in known.items()}
     return {key: silence for key, silence in about.items() if silence is not None}

@@ -59,7 +59,7 @@ def _moot(due: Due, told: Told) -> str:
     if due.after is AlertState.RESOLVED:
         return "nobody was told here that it fires" if told is Told.NO else ""
     if due.purpose == NEWS:
-        return "it was over before its silence was" if due.was_silenced and not due.is_firing else ""
+        return "it was over before it was to be told" if due.was_silenced and not due.is_firing else ""
     if not due.is_firing:
         return "it does not fire any more"
     return f"acknowledged by {due.acknowledged_by}" if due.acknowledged_by else ""

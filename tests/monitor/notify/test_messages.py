@@ -26,6 +26,7 @@ from rlvitals_monitor.store.engine import Store
 from rlvitals_monitor.store.numbers import to_micros
 from tests.monitor.notify.conftest import Opened, channel_to
 from tests.monitor.notify.provider import Said
+from tests.monitor.notify.test_folding import LEAD, SYMPTOM
 from tests.monitor.planted import NOW, a_transition, an_alert, later, plant, plant_run, plant_transition, resolved
 
 FIRING = a_transition()
@@ -139,8 +140,8 @@ def test_no_more_messages_go_in_any_minute_than_the_budget(store: Store, provide
         route_all(store, [fired], later(moment), channel)
         deliver_due(store, Channels(items=(channel,)), later(moment))
     with store.read() as conn:
-        sent = sorted((at - to_micros(NOW)) // 10**6 for at in conn.scalars(select(tables.sends.c.at)))
-    assert sent == [0, 10, 70, 80, 140]
+        sent = sorted((at - to_micros(NOW)) // 10**7 for at in conn.scalars(select(tables.sends.c.at)))
+    assert sent == [0, 1, 7, 8, 14]
 
 
 def test_each_attempt_is_kept_with_the_providers_words(
@@ -276,3 +277,45 @@ def test_a_message_reads_the_same_each_time(store: Store, provide: Opened) -> No
     with store.begin() as conn:
         first, second = (read_notice(conn, taken, channel, "", later(seconds)) for seconds in (0, 500))
     assert first == second
+
+
+def test_a_symptom_of_a_cause_that_was_told_has_no_message_of_its_own(store: Store, provide: Opened) -> None:
+    channel = channel_to(provide())
+    lead, symptom = (
+        a_transition(an_alert(id=rule, rule=rule, severity=Severity.CRITICAL, fired_step=step), id=rule, step=step)
+        for rule, step in ((LEAD, 100), (SYMPTOM, 110))
+    )
+    other = a_transition(an_alert(id="mine", rule="mine"), id="mine")
+    plant(store, lead, symptom, other)
+    route_all(store, [lead], NOW, channel)
+    assert say(store, channel, NOW) is not None
+    route_all(store, [symptom], later(30), channel)
+    assert say(store, channel, later(30)) is None
+    assert of(store, SYMPTOM).answer == f"a symptom of {LEAD}, which was told"
+    assert say(store, channel, later(100)) is None
+    route_all(store, [other], later(200), channel)
+    told = say(store, channel, later(200))
+    assert told is not None
+    assert {item.transition.id for item in told.items} == {"mine", SYMPTOM}
+
+
+def test_a_symptom_is_told_when_its_cause_is_over_and_it_still_fires(store: Store, provide: Opened) -> None:
+    channel = channel_to(provide())
+    lead, symptom, brief = (
+        a_transition(an_alert(id=key, rule=rule, severity=Severity.CRITICAL, fired_step=step), id=key, step=step)
+        for key, rule, step in (("lead", LEAD, 100), ("symptom", SYMPTOM, 110), ("brief", SYMPTOM, 111))
+    )
+    plant(store, lead, symptom, brief)
+    route_all(store, [lead], NOW, channel)
+    assert say(store, channel, NOW) is not None
+    route_all(store, [symptom, brief], later(30), channel)
+    assert say(store, channel, later(30)) is None
+    become(store, lead.alert, state=AlertState.RESOLVED)
+    become(store, brief.alert, state=AlertState.RESOLVED)
+    told = say(store, channel, later(100))
+    assert told is not None
+    assert [item.transition.id for item in told.items] == ["symptom"]
+    assert (of(store, "brief").state, of(store, "brief").answer) == (
+        "dropped",
+        "it was over before it was to be told",
+    )
