@@ -1,17 +1,16 @@
 """Buttons that ask once: the first press says what will happen, the second does it. No script is needed.
 
 A deed is ``{"type": "do", "deed": …, "subject": …}``; what a person types beside it is ``{"type": "say", …}`` with
-the same deed and subject, and a name. `deeds` carries it out.
+the same deed, and the same subject or its first word, and a name. `deeds` carries it out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from dash import dcc, html
 
-from rlvitals_dashboard.components import Component, aria
+from rlvitals_dashboard.components import Component
 
 LONGEST_WORDS = 500
 
@@ -72,20 +71,6 @@ def say_number(
     )
     parts = [html.Span(label), field, html.Span(hint, className="muted") if hint else None]
     return html.Label(parts, className="argument")
-
-
-def choose(
-    deed: str, subject: str, name: str, label: str, choices: Sequence[tuple[str, str]], value: str
-) -> Component:
-    """One of some; ``choices`` are (value, words)."""
-    field = dcc.RadioItems(
-        id=_field(deed, subject, name),
-        options=[{"value": v, "label": words} for v, words in choices],
-        value=value,
-        inline=True,
-        className="choices",
-    )
-    return html.Div([html.Span(label), field], className="argument", role="group", **aria(label=label))
 
 
 def _field(deed: str, subject: str, name: str) -> dict[str, Any]:

@@ -55,7 +55,7 @@ def register(app: Dash, api: Api) -> None:
         said = {
             field["name"]: value
             for field, value in zip(ids, values, strict=True)
-            if (field["deed"], field["subject"]) == (deed, subject)
+            if field["deed"] == deed and field["subject"] in (subject, subject.partition(" ")[0])
         }
         try:
             return await DEEDS[deed](api, subject, said), time()
@@ -123,11 +123,10 @@ async def _silence(api: Api, _subject: str, said: Said) -> Component:
 
 
 async def _maintenance(api: Api, _subject: str, said: Said) -> Component:
-    hours = number_of(said)
     wish: dict[str, Any] = {
         "purpose": SilencePurpose.MAINTENANCE.value,
         "match": _matchers(said),
-        "lasts_s": None if hours is None else hours * 3600.0,
+        "lasts_s": _hours(said),
         "why": words_of(said, "why"),
     }
     starts, cron = words_of(said, "starts"), words_of(said, "cron")
@@ -136,6 +135,12 @@ async def _maintenance(api: Api, _subject: str, said: Said) -> Component:
     if cron:
         wish |= {"cron": cron, "zone": words_of(said, "zone") or "UTC"}
     return _silenced(await api.silence(wish))
+
+
+def _hours(said: Said) -> float | None:
+    """In seconds."""
+    hours = number_of(said)
+    return None if hours is None else hours * 3600.0
 
 
 def _matchers(said: Said) -> list[str]:
@@ -153,9 +158,9 @@ async def _end_silence(api: Api, silence: str, _said: Said) -> Component:
     return notice("Ended. Messages go out again.")
 
 
-async def _choose_policy(api: Api, _subject: str, said: Said) -> Component:
-    policy = Policy(words_of(said, "policy"))
-    made = await api.choose_policy(words_of(said, "scope"), words_of(said, "name"), policy)
+async def _choose_policy(api: Api, subject: str, said: Said) -> Component:
+    scope, _, policy = subject.partition(" ")
+    made = await api.choose_policy(scope, words_of(said, "name"), Policy(policy))
     return notice(
         f"From now on: {made.policy.value}.", [f"For the {made.scope} ", html.B(visible(made.name, 128)), "."]
     )

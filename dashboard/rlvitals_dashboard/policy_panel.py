@@ -8,7 +8,7 @@ from dash import html
 
 from rlvitals.contract.command import Policy
 from rlvitals.contract.view import PolicyView
-from rlvitals_dashboard.asking import ask_once, choose, do, say
+from rlvitals_dashboard.asking import ask_once, do, say
 from rlvitals_dashboard.components import LONGEST_NAME, Component, aria, mark, visible, when
 from rlvitals_dashboard.theme import POLICIES
 
@@ -68,16 +68,16 @@ def _take_back(policy: PolicyView) -> Component:
     )
 
 
-def new_policy() -> Component:
-    scopes = [("project", "a project"), ("rule", "a rule"), ("run", "a run")]
-    policies = [(policy.value, POLICIES[policy].word) for policy in Policy]
+def new_policy() -> list[Component]:
+    """For each scope one question; the policies are the answers to it."""
+    holders = {"run": "its id", "rule": "its name, or policy:guarded", "project": "its name"}
+    return [_for(scope, holder) for scope, holder in holders.items()]
+
+
+def _for(scope: str, holder: str) -> Component:
+    answers = [do(POLICIES[p].word, "choose-policy", f"{scope} {p.value}", tone="") for p in Policy]
     act = html.Div(
-        [
-            choose("choose-policy", "", "scope", "For", scopes, "run"),
-            say("choose-policy", "", "name", "Name", holder="run's id, rule or project"),
-            choose("choose-policy", "", "policy", "Policy", policies, Policy.OBSERVE.value),
-            do("Yes, choose it", "choose-policy", ""),
-        ]
+        [say("choose-policy", scope, "name", scope.capitalize(), holder=holder), *answers], className="row"
     )
     words = "From now on this holds over the service's own settings, until it is taken back. Administrators can."
-    return ask_once("Choose a policy", words, act, tone="primary")
+    return ask_once(f"For a {scope}", words, act)

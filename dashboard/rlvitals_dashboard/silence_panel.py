@@ -8,14 +8,13 @@ from datetime import datetime
 from dash import html
 
 from rlvitals.contract.view import SilencePurpose, SilenceState, SilenceView
-from rlvitals_dashboard.asking import ask_once, choose, do, say, say_number
+from rlvitals_dashboard.asking import ask_once, do, say, say_number
 from rlvitals_dashboard.components import LONGEST_NAME, Component, folded, mark, visible, when
 from rlvitals_dashboard.theme import SILENCE_STATES
 from rlvitals_dashboard.words import duration
 
 FIELDS = ("project", "run", "rule", "severity", "tag")
 """What the form asks for; the others can be given by REST and on the command line."""
-_LASTS = (("3600", "1 h"), ("14400", "4 h"), ("86400", "1 day"), ("604800", "7 days"))
 _HINTS = {
     "project": "math-*",
     "run": "name or id",
@@ -103,7 +102,7 @@ def new_silence() -> Component:
     act = html.Div(
         [
             *_which("silence"),
-            choose("silence", "", "lasts", "For", _LASTS, "3600"),
+            say_number("silence", "", "Hours that it lasts", 1, low=0),
             say("silence", "", "why", "Why"),
             do("Yes, silence them", "silence", ""),
         ]

@@ -6,6 +6,7 @@ import threading
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
+import httpx2
 import uvicorn
 from sqlalchemy import update
 
@@ -53,6 +54,21 @@ class House:
     @property
     def login(self) -> str:
         return f"/ui/login?token={self.app.state.local_token}"
+
+    def get(self, path: str) -> list[dict[str, Any]]:
+        """The items that the API answers to the owner."""
+        body = self._ask("GET", path)
+        return list(body["items"] if isinstance(body, dict) else body)
+
+    def post(self, path: str, body: dict[str, Any]) -> Any:
+        return self._ask("POST", path, json=body)
+
+    def _ask(self, method: str, path: str, **options: Any) -> Any:
+        headers = {"authorization": f"Bearer {self.app.state.local_token}"}
+        url = f"{self.url}/api/v1{path}"
+        answer = httpx2.request(method, url, headers=headers, timeout=PATIENCE_S, **options)
+        assert answer.status_code < 300, answer.text
+        return answer.json()
 
     def plant(self, run: str = "r1", **given: Any) -> None:
         """A run that is seen just now."""

@@ -107,10 +107,13 @@ def _own(runs: Sequence[RunView], chosen: str) -> Component:
     live = [run for run in runs if run.state not in _OVER]
     if not live:
         return panel("Ask a run", html.P("No run is going on.", className="quiet"))
-    options = [{"label": f"{run.name or run.id} ({run.project})"[:120], "value": run.id} for run in live]
-    first = chosen if chosen in {run.id for run in live} else live[0].id if len(live) == 1 else None
-    field = dcc.Dropdown(id="own-run", options=options, value=first, placeholder="Which run?", clearable=False)
-    return panel("Ask a run", [html.Label(["Run", field], className="whose-run"), html.Div(id="own-commands")])
+    first = chosen if chosen in {run.id for run in live} else live[0].id if len(live) == 1 else ""
+    field = dcc.Input(id="own-run", list="own-runs", value=first, placeholder="Which run?", debounce=0.3)
+    names = [html.Option(f"{run.name or run.id} ({run.project})"[:120], value=run.id) for run in live]
+    known = html.Datalist(names, id="own-runs")
+    return panel(
+        "Ask a run", [html.Label(["Run", field], className="whose-run"), known, html.Div(id="own-commands")]
+    )
 
 
 def register(app: Dash, api: Api, prefix: str) -> None:
@@ -122,8 +125,8 @@ def register(app: Dash, api: Api, prefix: str) -> None:
             return html.P("Choose a run to see what it can be asked for.", className="quiet")
         try:
             return own_commands(await api.run(run))
-        except NotFound as error:
-            return notice(error.title, error.detail, tone="warning")
+        except NotFound:
+            return html.P("There is no such run.", className="quiet")
         except ApiError as error:
             return notice(error.title, error.detail, tone="critical")
 

@@ -34,7 +34,7 @@ HEART = Heart(key="policies", blocks=("list",), look=_look)
 
 async def layout(api: Api, prefix: str, query: Query) -> Component:
     blocks = await HEART.draw(api, query)
-    ask = panel("New", html.Div(new_policy(), className="buttons own"))
+    ask = panel("Choose a policy", html.Div(new_policy(), className="buttons own"))
     return html.Main(
         [
             html.Div(html.H1("Policies"), className="page-head"),
