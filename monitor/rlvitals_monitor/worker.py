@@ -26,7 +26,7 @@ from rlvitals_monitor.live import Live
 from rlvitals_monitor.notify import dispatch
 from rlvitals_monitor.notify.channel import Channels
 from rlvitals_monitor.rules.rule import Rule
-from rlvitals_monitor.store import alerts, commands, evaluations
+from rlvitals_monitor.store import alerts, commands, evaluations, links
 from rlvitals_monitor.store.engine import Store
 
 TICK_S = 1.0
@@ -39,6 +39,7 @@ NEWS_FOR = timedelta(hours=24)
 """A transition older than this (a journal that was sent late) is recorded but announced to nobody."""
 REST_AFTER_FAILURE = timedelta(seconds=30)
 """How long an attempt that could not be judged is left alone."""
+SWEEP_EVERY = timedelta(hours=1)
 
 log = logging.getLogger(__name__)
 
@@ -73,6 +74,7 @@ class Worker:
         self._helm = Helm(self._policies, self._limits)
         self._cache, self._vigil = Cache(), Vigil()
         self._resting: dict[int, datetime] = {}
+        self._swept_at: datetime | None = None
         self._turn = threading.Condition()
         self._woken = False
         self._stopping = False
@@ -109,6 +111,7 @@ class Worker:
         self._do("steering", lambda: self._steer(now))
         self._do("routing", lambda: self._route(now))
         self._do("expiring", lambda: self._expire(now))
+        self._do("forgetting old links", lambda: self._sweep(now))
         return recorded
 
     def _reload(self, now: datetime) -> None:
@@ -214,6 +217,13 @@ class Worker:
                 handover.expire(connection, run, now)
             if self._live is not None:
                 self._live.publish(run)
+
+    def _sweep(self, now: datetime) -> None:
+        if self._swept_at is not None and now - self._swept_at < SWEEP_EVERY:
+            return
+        self._swept_at = now
+        with self._store.begin() as connection:
+            links.sweep(connection, now)
 
     def _tell(self, runs: Iterable[str]) -> None:
         known = list(runs)

@@ -113,7 +113,7 @@ def test_who_is_signed_in_comes_from_a_chat_and_approves_with_one_press(
     expect(page.get_by_text("You act as local.")).to_be_visible()
     assert state_of(house, proposed) == ("proposed", "")
     page.get_by_role("button", name="Approve").click()
-    expect(page.get_by_role("heading", name="Done")).to_be_visible()
+    expect(page.get_by_role("heading", name="Approve: done")).to_be_visible()
     assert state_of(house, proposed) == ("pending", "local")
     page.reload()
     expect(page.get_by_text("by local. It works once.")).to_be_visible()

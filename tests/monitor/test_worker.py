@@ -20,7 +20,7 @@ from rlvitals_monitor.control.policy import Policies
 from rlvitals_monitor.live import Live
 from rlvitals_monitor.notify.channel import Channels
 from rlvitals_monitor.notify.channel_file import load_channels
-from rlvitals_monitor.store import alerts, commands, evaluations, series, tables
+from rlvitals_monitor.store import alerts, commands, evaluations, links, series, tables
 from rlvitals_monitor.store.deliveries import standings
 from rlvitals_monitor.store.engine import Store
 from rlvitals_monitor.store.ingest import store_batch
@@ -110,6 +110,21 @@ def test_a_proposal_that_nobody_decides_expires(store: Store) -> None:
     worker.tick(LATER)
     worker.tick(LATER + timedelta(days=30))
     assert states(store) == [CommandState.EXPIRED]
+
+
+def test_links_that_expired_long_ago_are_forgotten_once_an_hour(store: Store) -> None:
+    worker, at = Worker(store), NOW + links.LASTS + links.KEPT
+    worker.tick(NOW)
+    with store.begin() as connection:
+        path = links.make(connection, links.LinkAct.SILENCE, "a1", "0" * 64, "team", NOW)
+    worker.tick(NOW + timedelta(minutes=59))
+    worker.tick(at)
+    with store.begin() as connection:
+        assert links.find(connection, path.removeprefix(links.PATH)) is None
+        links.make(connection, links.LinkAct.SILENCE, "a1", "0" * 64, "team", NOW)
+    worker.tick(at + timedelta(minutes=59))
+    with store.read() as connection:
+        assert connection.scalar(select(func.count()).select_from(tables.links)) == 1
 
 
 def test_a_run_that_cannot_be_judged_stops_neither_the_others_nor_the_loop(

@@ -120,7 +120,8 @@ def _said(offer: Offer, say: Phrase, now: datetime) -> tuple[str, str, str]:
     if offer.standing is Standing.USED:
         at = _moment(link.used_at) if link.used_at is not None else ""
         who = plain(link.used_by, NAME_LIMIT)
-        return say("Done"), say("This link was used at {at} by {who}. It works once.", at=at, who=who), "good"
+        done = say("{what}: done", what=say(_QUESTIONS[link.act][1]))
+        return done, say("This link was used at {at} by {who}. It works once.", at=at, who=who), "good"
     if offer.standing is Standing.EXPIRED:
         lead = say(
             "It was good until {at}. The run's page has what can still be done.", at=_moment(link.expires_at)

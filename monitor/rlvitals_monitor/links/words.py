@@ -70,7 +70,7 @@ CHINESE: Mapping[str, str] = {
     "{who} may not operate runs. Sign in with a token that may.": "{who} 无权操作训练；请用有权限的令牌登录。",
     "Sign in": "登录",
     "Open the run": "打开训练页面",
-    "Done": "已完成",
+    "{what}: done": "{what}：已完成",
     "This link was used at {at} by {who}. It works once.": "此链接已于 {at} 由 {who} 使用；每个链接只能用一次。",
     "State now": "当前状态",
     "This link has expired": "此链接已过期",
