@@ -148,7 +148,7 @@ def _supersede(
 def _record(connection: Connection, subject: Subject, judgement: Judgement, now: datetime) -> list[Transition]:
     """Writes the alert and its transition; nothing where that very transition is there already."""
     alert = build_alert(subject.run, subject.attempt, judgement)
-    before = table.find(connection, alert.id, lock=True)
+    before = table.find(connection, alert.id)
     alert = alert if before is None else _carry_on(before, alert, judgement)
     transition = Transition(
         id=transition_id(alert.id, judgement.change.after, judgement.step),

@@ -22,10 +22,8 @@ Cursor = tuple[int, str]
 """(since_time in microseconds, id) of the last alert of a page."""
 
 
-def find(connection: Connection, alert: str, *, lock: bool = False) -> Alert | None:
-    """``lock`` makes those who change it take turns (PostgreSQL; SQLite has one writer anyway)."""
-    query = select(alerts.c.body).where(alerts.c.id == alert)
-    body = connection.scalar(query.with_for_update() if lock else query)
+def find(connection: Connection, alert: str) -> Alert | None:
+    body = connection.scalar(select(alerts.c.body).where(alerts.c.id == alert))
     return None if body is None else codec.decode(Alert, body)
 
 
@@ -134,7 +132,7 @@ def transitions_of(
 
 
 def set_acknowledged(connection: Connection, alert: Alert, who: str) -> Alert:
-    """Notes by name who looks after it, "" for nobody; the caller has it locked."""
+    """Notes by name who looks after it, "" for nobody; the caller holds the run's lock."""
     noted = replace(alert, acknowledged_by=storable(who, WHO_LIMIT))
     connection.execute(update(alerts).where(alerts.c.id == alert.id).values(body=noted))
     return noted
