@@ -23,6 +23,7 @@ from rlvitals.contract.report import (
 )
 from rlvitals_monitor.api.deps import ContractResponse, Ingester, NowDep
 from rlvitals_monitor.auth import Principal
+from rlvitals_monitor.clocks import on_our_clock
 from rlvitals_monitor.control import handover
 from rlvitals_monitor.document import JSON, NDJSON, REFUSALS_MAX, Document, read_columns, read_lines, unpack
 from rlvitals_monitor.errors import Forbidden, ServiceError, TooLarge, WrongMediaType
@@ -124,7 +125,7 @@ def collect(store: Store, document: Document, who: Principal, now: datetime) -> 
 
     A client that talks to another epoch of the store gets only told so (None): it begins again from there.
     """
-    batch = document.batch
+    batch = on_our_clock(document.batch, now)
     check(batch)
     with store.begin() as connection:
         for project in {batch.run.project, project_of(connection, batch.run.id) or batch.run.project}:

@@ -359,8 +359,8 @@ def test_an_outcome_that_cannot_be_recorded_costs_no_report(
     def fail(*_: Any) -> bool:
         raise ValueError("no")
 
-    monkeypatch.setattr(collector.mailbox, "record_outcome", fail)
-    monkeypatch.setattr(collector.mailbox, "pending_for", fail)
+    monkeypatch.setattr(collector.handover, "record_outcome", fail)
+    monkeypatch.setattr(collector.handover, "pending_for", fail)
     outcome = {"seq": 2, "command_id": "c", "state": "applied"}
     receipt = post(client, document(outcomes=[outcome])).json()
     assert [(r["line"], r["field"]) for r in receipt["refused"]] == [(1, "outcomes")]
