@@ -18,6 +18,7 @@ from rlvitals.contract.codec import DecodeError
 from rlvitals.contract.command import CommandState
 from rlvitals.contract.report import RunInfo
 from rlvitals.contract.view import TextView
+from rlvitals_monitor.alerts import liveness
 from rlvitals_monitor.diagnosis.diagnose import Incident, diagnose
 from rlvitals_monitor.diagnosis.fired import Fired
 from rlvitals_monitor.errors import NotFound
@@ -51,12 +52,14 @@ def gather(conn: Connection, channel: Channel, told: Notification, public_url: s
         attempt, _ = runs.find_attempt(conn, lead.alert.run, lead.alert.attempt)
     except NotFound:
         return beside
+    # What a run wrote says nothing of why it stopped talking.
+    shows = channel.samples and lead.alert.rule not in liveness.NAMES
     if not is_firing(lead):
         return replace(beside, trend=_trend(conn, attempt, lead))
     return replace(
         beside,
         trend=_trend(conn, attempt, lead),
-        sample=_sample(texts.read_last(conn, attempt, lead.step, SAMPLES_LIMIT)) if channel.samples else None,
+        sample=_sample(texts.read_last(conn, attempt, lead.step, SAMPLES_LIMIT)) if shows else None,
         diagnosis=_diagnosis(conn, lead, told.lead.run),
     )
 

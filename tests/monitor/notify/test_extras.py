@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import replace
@@ -13,7 +14,8 @@ from sqlalchemy import Connection, insert, select
 from rlvitals.contract.alert import Alert, AlertState, Transition
 from rlvitals.contract.command import CommandKind, CommandState
 from rlvitals.contract.view import CommandView
-from rlvitals_monitor.notify.channel import Channel, ChannelKind
+from rlvitals_monitor.notify.channel import Channel, ChannelKind, Channels
+from rlvitals_monitor.notify.dispatch import deliver_due, route
 from rlvitals_monitor.notify.extras import gather
 from rlvitals_monitor.notify.notification import Act, Extras, Notification, RunCount, tell_one
 from rlvitals_monitor.store import commands, links
@@ -21,6 +23,8 @@ from rlvitals_monitor.store.engine import Store
 from rlvitals_monitor.store.numbers import split, to_micros
 from rlvitals_monitor.store.runs import read_info
 from rlvitals_monitor.store.tables import attempts, points, series, steps, texts
+from tests.monitor.notify.conftest import channel_to
+from tests.monitor.notify.provider import Provider, Said
 from tests.monitor.planted import NOW, a_transition, an_alert, later, plant, plant_transition, resolved
 
 CHANNEL = Channel(name="team", kind=ChannelKind.WEBHOOK, url="https://pager.example/hook")
@@ -207,3 +211,32 @@ def test_a_channel_that_wants_no_picture_gets_the_line_of_signs_alone(store: Sto
     found = gathered(store, channel=replace(CHANNEL, picture=False))
     assert found.trend is not None
     assert found.draws is False
+
+
+def test_a_run_that_stopped_talking_shows_no_sample(store: Store) -> None:
+    plant(store, lost := a_transition(an_alert(rule="rlvitals/lost", metric="run.silence_s")))
+    with store.begin() as conn:
+        plant_text(conn, 120, "fine")
+    assert gathered(store, lost).sample is None
+
+
+def test_a_channel_gets_all_of_it_by_the_way_that_alerts_go(store: Store) -> None:
+    plant(store, a_transition())
+    with store.begin() as conn:
+        plant_points(conn, {119: math.nan, 120: 3.5})
+        plant_text(conn, 120, "1 + 1 = 3")
+    with Provider(Said(body=b"ok")).running() as provider:
+        channel = channel_to(provider)
+        channels = Channels(items=(channel,), public_url=PUBLIC)
+        with store.begin() as conn:
+            route(conn, a_transition(), channels, NOW)
+        assert deliver_due(store, channels, NOW) == 1
+        (got,) = provider.got
+    told = json.loads(got.body)
+    assert told["trend"] == "×▄"
+    assert told["sample"]["completion"] == "1 + 1 = 3"
+    assert [link["text"] for link in told["links"]] == [
+        "Open the run at step 120",
+        "Acknowledge",
+        "Silence for 1 h",
+    ]

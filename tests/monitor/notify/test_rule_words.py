@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from datetime import timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rlvitals.contract.report import RunInfo
+from rlvitals_monitor.alerts import liveness
 from rlvitals_monitor.diagnosis.table import load_table
 from rlvitals_monitor.notify.compose import compose
 from rlvitals_monitor.notify.language import Language
@@ -17,7 +19,8 @@ from rlvitals_monitor.notify.notification import tell_one
 from rlvitals_monitor.notify.rule_words import rule_words_of, sentences, translate
 from rlvitals_monitor.rules.loader import load_rules
 from rlvitals_monitor.rules.rule import fill, placeholders
-from tests.monitor.planted import a_transition, an_alert
+from rlvitals_monitor.store.pulse import Heard, Signs
+from tests.monitor.planted import NOW, a_transition, an_alert
 
 CHINESE = re.compile(r"[\u4e00-\u9fff]")
 
@@ -27,6 +30,18 @@ def every_sentence() -> Iterator[str]:
         yield from (rule.summary, rule.description)
     for cause in load_table().causes:
         yield from (cause.headline, cause.advice, cause.isnt)
+    yield from (rule.advice for rule in liveness.RULES)
+    yield from LIVENESS
+
+
+LIVENESS = (
+    "No word from the trainer for {span}; its last step was {step}.",
+    "No word from the trainer for {span}; it has made no step.",
+    "Alive, but no new step for {span} (phase {phase}); its last step was {step}.",
+    "Connected, 0 steps in {span} (phase {phase}): {why}. `rlvitals doctor` in the job's environment tells more; "
+    "it has made no step.",
+)
+"""The forms that these summaries have; a test below looks at real ones."""
 
 
 def flat(text: str) -> str:
@@ -35,6 +50,20 @@ def flat(text: str) -> str:
 
 def test_every_sentence_of_the_rules_and_of_the_causes_is_there_and_no_other() -> None:
     assert {flat(text) for text in every_sentence() if text} == set(sentences())
+
+
+@pytest.mark.parametrize("seen_s", [0.0, 700.0])
+@pytest.mark.parametrize("last_step", [None, 42])
+def test_what_the_watch_over_trainers_says_is_told_in_chinese(seen_s: float, last_step: int | None) -> None:
+    long_ago, silent_since = NOW - timedelta(days=1), NOW - timedelta(seconds=seen_s)
+    progress = None if last_step is None else long_ago
+    signs = Signs(phase="update", began_at=long_ago, seen_at=silent_since, progress_at=progress, step_s=10.0)
+    heard = Heard(run="r1", attempt="t1", attempt_number=1, last_step=last_step, signs=signs)
+    found = liveness.judge(heard, (), NOW, long_ago)
+    assert found
+    for transition in found:
+        for text in (transition.alert.summary, transition.alert.advice):
+            assert CHINESE.search(translate(text)), text
 
 
 def test_each_keeps_its_places_and_is_chinese() -> None:
