@@ -20,10 +20,12 @@ LEARNED = "learned_band"
 """The page of all alerts that `rlvitals rules learn` wrote: they are of no shipped rule."""
 END = "<!-- end -->"
 NO_REPORT = "No public report of it is known to us yet."
-ACKNOWLEDGE = """- **You look after it**: "I have seen it" on the run page, or
-  `POST /api/v1/alerts/ID/acknowledge`, notes who does, for all to see. The alert stays open until its condition
-  ends, and no message is held back: of one alert a channel hears its beginning and, unless it has
-  `send_resolved: false`, its end."""
+ACKNOWLEDGE = """- **You look after it**: "I have seen it" on the run page, the link in a message or
+  `POST /api/v1/alerts/ID/acknowledge` notes who does, for all to see. Reminders and escalation stop; the alert
+  stays open until its condition ends, and its end is told."""
+A_WHILE = """- **For a while**: `rlvitals silence add 'rule={pattern}' run=RUN --for 2h`, or for an hour the link in a
+  message ([silences](../notify.md#silences-and-maintenance)). The alert stays on the run page; if it still fires at
+  the silence's end, it is told then."""
 ONE_CHANNEL = """- **In one channel**: `match: [rule!={pattern}]` in the
   [channels file](../notify.md#channels-where-alerts-go). The alert stays on the run page and goes to the other
   channels. All of `match` must hold: to silence it for one project, give that project a channel of its own
@@ -96,8 +98,9 @@ def silence(name: str) -> str:
     info = (
         "\n  Information is sent to channels with `severity: info` alone." if Severity.INFO in severities else ""
     )
-    channel = ONE_CHANNEL.format(pattern="band_*" if name == LEARNED else name, info=info)
-    return "\n".join(["## How to silence", "", *_everywhere(name, severities), channel, ACKNOWLEDGE])
+    pattern = "band_*" if name == LEARNED else name
+    ways = (A_WHILE.format(pattern=pattern), ONE_CHANNEL.format(pattern=pattern, info=info), ACKNOWLEDGE)
+    return "\n".join(["## How to silence", "", *_everywhere(name, severities), *ways])
 
 
 def _everywhere(name: str, severities: Sequence[Severity]) -> list[str]:

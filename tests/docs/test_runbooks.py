@@ -57,6 +57,7 @@ def test_every_alert_has_a_picture_with_words_and_says_how_to_silence_it(alert: 
     for said, where in ((f"{alert} (", words), ("fires at step", words), (f"off: [{alert}]", page)):
         assert said in where
     assert f"rule!={alert}" in page
+    assert f"rlvitals silence add 'rule={alert}' run=RUN --for 2h" in page
     drawn = made()[f"runbooks/images/{alert}.svg"]
     assert len(drawn.encode()) <= MOST_BYTES
     assert "fires at step" in "".join(ElementTree.fromstring(drawn).itertext())
@@ -80,9 +81,11 @@ def test_the_rule_to_change_is_the_shipped_one_and_what_is_off_is_gone(alert: st
 def test_what_silences_in_one_channel_and_who_looks_after_it_is_there() -> None:
     """The page names a heading, a route and a button: each exists."""
     root = RUNBOOKS.parents[1]
-    assert "# Channels: where alerts go\n" in (root / "docs/notify.md").read_text("utf-8")
+    channels = (root / "docs/notify.md").read_text("utf-8")
+    assert "# Channels: where alerts go\n" in channels
+    assert "\n## Silences and maintenance\n" in channels
     assert '"/alerts/{alert}/acknowledge"' in (root / "monitor/rlvitals_monitor/api/alerts.py").read_text("utf-8")
-    assert '"I have seen it"' in (root / "dashboard/rlvitals_dashboard/components.py").read_text("utf-8")
+    assert '"I have seen it"' in (root / "dashboard/rlvitals_dashboard/alert_panel.py").read_text("utf-8")
 
 
 def test_nan_infinities_and_a_missing_value_are_drawn_and_said_apart() -> None:
