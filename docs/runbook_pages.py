@@ -23,9 +23,9 @@ NO_REPORT = "No public report of it is known to us yet."
 ACKNOWLEDGE = """- **You look after it**: "I have seen it" on the run page, the link in a message or
   `POST /api/v1/alerts/ID/acknowledge` notes who does, for all to see. Reminders and escalation stop; the alert
   stays open until its condition ends, and its end is told."""
-A_WHILE = """- **For a while**: `rlvitals silence add 'rule={pattern}' run=RUN --for 2h`, or for an hour the link in a
-  message ([silences](../notify.md#silences-and-maintenance)). The alert stays on the run page; if it still fires at
-  the silence's end, it is told then."""
+A_WHILE = """- **For a while**: `rlvitals silence add 'rule={pattern}' run=RUN --for 2h`, or for an hour the
+  link in a message ([silences](../notify.md#silences-and-maintenance)). The alert stays on the run page; if it
+  still fires at the silence's end, it is told then."""
 ONE_CHANNEL = """- **In one channel**: `match: [rule!={pattern}]` in the
   [channels file](../notify.md#channels-where-alerts-go). The alert stays on the run page and goes to the other
   channels. All of `match` must hold: to silence it for one project, give that project a channel of its own
