@@ -35,13 +35,27 @@ def main() -> None:
         return given
 
     loop.told = keep
-    stops = Command(id="s", kind=CommandKind.STOP, expires_at=datetime.now(timezone.utc) + timedelta(hours=1))
+    until = datetime.now(timezone.utc) + timedelta(hours=1)
+    asked = [
+        Command(
+            id="k", kind=CommandKind.SET_KNOB, knob="temperature", argument=0.7, expires_at=until, valid_s=60.0
+        ),
+        Command(id="s", kind=CommandKind.STOP, expires_at=until, valid_s=60.0),
+    ]
+    turned: list[float] = []
     limits = ControlLimits(cooldown_steps=0)
     with rlvitals.run(project="p", limits=limits, **loop.facts()) as vitals:
-        loop.train(vitals, on_step=lambda step: vitals.reporter.control.offer([stops] if step == 2 else []))
+        for name in ("top_p", "temperature") if rank else ("temperature", "top_p"):
+            vitals.knob(name, turned.append if name == "temperature" else _never, low=0.0, high=2.0, value=1.0)
+        loop.train(vitals, on_step=lambda step: vitals.reporter.control.offer(asked if step == 2 else []))
         steps = _steps(vitals.reporter) if vitals.reporter.enabled else []
-    print(json.dumps({"rank": rank, "seen": seen, "stopped": vitals.should_stop, "values": steps}), flush=True)
+    told = {"rank": rank, "seen": seen, "stopped": vitals.should_stop, "values": steps, "turned": turned}
+    print(json.dumps(told), flush=True)
     dist.destroy_process_group()
+
+
+def _never(value: float) -> None:
+    raise AssertionError(f"nobody asked for {value}")
 
 
 def _steps(reporter: rlvitals.Reporter) -> list[dict[str, float]]:

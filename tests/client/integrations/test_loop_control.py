@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import rlvitals
-from rlvitals.contract.command import Command, CommandKind, Outcome
+from rlvitals.contract.command import Command, CommandKind, Knob, Outcome
 from rlvitals.contract.report import Event, EventKind
 from rlvitals.integrations.loop import Vitals, commands
 from rlvitals.verdict import ControlLimits
@@ -27,9 +27,9 @@ def run(**arguments: Any) -> Vitals:
     return rlvitals.run(project="p", limits=ControlLimits(cooldown_steps=0), **arguments)
 
 
-def ask(vitals: Vitals, kind: CommandKind, argument: float | None = None, name: str = "") -> None:
+def ask(vitals: Vitals, kind: CommandKind, argument: float | None = None, name: str = "", knob: str = "") -> None:
     until = datetime.now(timezone.utc) + timedelta(hours=1)
-    command = Command(id=name or kind.value, kind=kind, argument=argument, expires_at=until)
+    command = Command(id=name or kind.value, kind=kind, argument=argument, expires_at=until, knob=knob)
     vitals.reporter.control.offer([command])
 
 
@@ -61,6 +61,35 @@ def test_the_coefficient_is_set_by_the_loops_handler_and_read_back() -> None:
     assert settings.beta == 0.05
     vitals.step(8)
     assert [step.values["kl.coef"] for step in tiny.steps(vitals.reporter)] == [0.1, 0.05]
+
+
+def test_a_knob_of_the_loops_own_is_told_turned_and_read_back() -> None:
+    settings = Settings()
+    vitals = run()
+    assert "vitals.knob" in vitals.reporter.run.capabilities["set_knob"]
+    vitals.knob("beta", settings.set_beta, get=lambda: settings.beta, low=0.0, high=1.0, max_change=0.2)
+    assert vitals.reporter.run.capabilities["set_knob"] == ""
+    assert vitals.reporter.run.knobs == {"beta": Knob(low=0.0, high=1.0, value=0.1, max_change=0.2)}
+    ask(vitals, CommandKind.SET_KNOB, 0.3, knob="beta")
+    told = answer(vitals)
+    assert (told.state.value, told.before, told.after, settings.beta) == ("applied", 0.1, 0.3, 0.3)
+
+
+def test_a_knob_whose_own_code_fails_is_refused_and_the_loop_goes_on() -> None:
+    vitals = run()
+    vitals.knob("beta", lambda value: 1 / 0, low=0.0, high=1.0, value=0.1)
+    ask(vitals, CommandKind.SET_KNOB, 0.3, knob="beta")
+    told = answer(vitals)
+    assert (told.state.value, "ZeroDivisionError" in told.reason) == ("refused", True)
+
+
+def test_a_knob_with_bounds_that_are_none_is_told_of_and_not_offered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RLVITALS_RAISE")
+    vitals = run()
+    vitals.knob("beta", lambda value: None, low=float("nan"), high=1.0)
+    assert vitals.reporter.run.knobs == {}
+    vitals.on("stop", lambda step: None)
+    assert "vitals.knob" in vitals.reporter.run.capabilities["set_knob"]
 
 
 def test_without_a_way_to_read_it_the_value_that_was_told_stands() -> None:

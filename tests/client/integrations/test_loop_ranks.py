@@ -19,6 +19,7 @@ def test_two_ranks_report_as_one_and_stop_at_the_same_step(tmp_path: Path) -> No
         run_pair(loop_rank.__name__, tmp_path, deadline_s=DEADLINE_S), key=lambda told: int(told["rank"])
     )
     assert (first["stopped"], second["stopped"]) == (True, True)
+    assert first["turned"] == second["turned"] == [0.7]
     assert second["values"] == []
     assert len(first["values"]) == 2
     for step, values in enumerate(first["values"]):
