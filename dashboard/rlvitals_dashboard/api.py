@@ -22,11 +22,14 @@ from urllib.parse import quote
 import httpx2
 
 from rlvitals.contract.alert import Alert
+from rlvitals.contract.channelbook import ChannelBookView
 from rlvitals.contract.codec import DecodeError, decode, dumps, loads
 from rlvitals.contract.command import CommandKind, CommandState, Policy
+from rlvitals.contract.health import HealthView
 from rlvitals.contract.hooks import HooksView
 from rlvitals.contract.report import EventKind
 from rlvitals.contract.rulebook import RuleBookView
+from rlvitals.contract.steering import EffectView, SteeredView, SteeringView
 from rlvitals.contract.view import (
     AuditCheck,
     AuditView,
@@ -39,6 +42,7 @@ from rlvitals.contract.view import (
     PolicyView,
     RuleView,
     RunView,
+    SendView,
     SeriesView,
     SilenceView,
     TextView,
@@ -131,6 +135,12 @@ class Api:
 
     async def rulebook(self) -> RuleBookView:
         return _one(RuleBookView, await self._get("/rules/status"))
+
+    async def channel_book(self) -> ChannelBookView:
+        return _one(ChannelBookView, await self._get("/channels/status"))
+
+    async def health(self) -> HealthView:
+        return _one(HealthView, await self._get("/health"))
 
     # runs
 
@@ -236,6 +246,22 @@ class Api:
     async def take_policy_back(self, scope: str, name: str) -> None:
         await self._send("DELETE", "/policies", params={"scope": scope, "name": name}, timeout=TIMEOUT_S)
 
+    async def effect(self, command: str) -> EffectView:
+        return _one(EffectView, await self._get(f"/commands/{_segment(command)}/effect"))
+
+    async def steering(self) -> tuple[SteeringView, ...]:
+        return _items(SteeringView, await self._get("/steering"))
+
+    async def steer(self, scope: str, name: str, kl_policy: str, target: float | None = None) -> SteeringView:
+        body = {"scope": scope, "name": name, "kl_policy": kl_policy, "target": target}
+        return _one(SteeringView, await self._post("/steering", body, method="PUT"))
+
+    async def take_steering_back(self, scope: str, name: str) -> None:
+        await self._send("DELETE", "/steering", params={"scope": scope, "name": name}, timeout=TIMEOUT_S)
+
+    async def steered(self, run: str) -> SteeredView:
+        return _one(SteeredView, await self._get(f"/runs/{_segment(run)}/steering"))
+
     # who is told
 
     async def silences(self) -> tuple[SilenceView, ...]:
@@ -259,6 +285,17 @@ class Api:
         """Waits for the provider."""
         body = await self._post(f"/channels/{_segment(channel)}/test", {}, timeout=PROVIDER_TIMEOUT_S)
         return _one(ChannelTest, body)
+
+    async def make_channel(self, body: Mapping[str, Any]) -> None:
+        """``body`` has the keys of a channel in a channel file."""
+        await self._post("/channels", body)
+
+    async def remove_channel(self, channel: str) -> None:
+        await self._send("DELETE", f"/channels/{_segment(channel)}", timeout=TIMEOUT_S)
+
+    async def sends(self, delivery: str) -> tuple[SendView, ...]:
+        """Each attempt at the message that it went into, oldest first."""
+        return _items(SendView, await self._get(f"/deliveries/{_segment(delivery)}/sends"))
 
     async def deliveries(self) -> tuple[DeliveryView, ...]:
         return _items(DeliveryView, await self._get("/deliveries", limit=PAGE_ITEMS))

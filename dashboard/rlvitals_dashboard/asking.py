@@ -6,7 +6,8 @@ the same deed, and the same subject or its first word, and a name. `deeds` carri
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Literal
 
 from dash import dcc, html
 
@@ -36,16 +37,30 @@ def do(label: str, deed: str, subject: str, *, tone: str = "primary") -> Compone
     )
 
 
-def say(deed: str, subject: str, name: str, label: str, *, value: str = "", holder: str = "") -> Component:
-    """A line of text beside a deed."""
+def say(
+    deed: str,
+    subject: str,
+    name: str,
+    label: str,
+    *,
+    value: str = "",
+    holder: str = "",
+    choices: Sequence[str] = (),
+    kind: Literal["text", "password"] = "text",
+) -> Component:
+    """A line of text beside a deed; ``choices`` are offered, and others can be typed."""
+    offered = f"choices-{deed}-{name}" if choices else None
     field = dcc.Input(
         id=_field(deed, subject, name),
-        type="text",
+        type=kind,
         value=value,
         placeholder=holder,
         maxLength=LONGEST_WORDS,
+        list=offered,
+        autoComplete="off",
     )
-    return html.Label([html.Span(label), field], className="argument")
+    known = html.Datalist([html.Option(value=choice) for choice in choices], id=offered) if offered else None
+    return html.Label([html.Span(label), field, known], className="argument")
 
 
 def say_number(

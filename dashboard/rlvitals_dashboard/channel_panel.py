@@ -6,12 +6,19 @@ from collections.abc import Sequence
 
 from dash import html
 
-from rlvitals.contract.view import ChannelView, DeliveryView
-from rlvitals_dashboard.asking import do
-from rlvitals_dashboard.components import LONGEST_NAME, Component, aria, fact, mark, visible, when
+from rlvitals.contract.alert import Severity
+from rlvitals.contract.channelbook import ChannelBookView
+from rlvitals.contract.view import ChannelView, DeliveryView, SendView
+from rlvitals_dashboard.asking import ask_once, do, say
+from rlvitals_dashboard.components import LONGEST_NAME, Component, aria, fact, mark, panel, visible, when
+from rlvitals_dashboard.problem_banner import SHOWN_MAX
 from rlvitals_dashboard.theme import DELIVERY_STATES, SEVERITIES, Look
 from rlvitals_dashboard.words import plural
 
+KINDS = ("slack", "discord", "feishu", "dingtalk", "wecom", "telegram", "teams", "email", "webhook")
+SEVERITY_NAMES = tuple(severity.value for severity in Severity)
+VERDICTS_OF_SENDS = {"delivered": "taken", "retry": "to be tried again", "permanent": "refused for good"}
+PURPOSES = {"reminder": "reminder", "escalation": "escalation"}
 UNKNOWN = Look(tone="idle", mark="?", word="")
 _WELL = Look(tone="good", mark="●", word="Delivers")
 _NEW = Look(tone="idle", mark="○", word="Nothing sent yet")
@@ -47,16 +54,66 @@ def _card(channel: ChannelView) -> Component:
                     fact("Waiting", f"{channel.waiting:,}"),
                     fact("Delivered", f"{channel.delivered:,}"),
                     fact("Given up", f"{channel.failed:,}"),
+                    fact("Left out", f"{channel.dropped:,}", "no longer to be said when its time came"),
                 ],
                 className="facts",
             ),
             html.P(["Last answer: ", html.Q(visible(channel.answer, 300))], className="answer")
             if channel.answer
             else None,
-            html.Div([do("Send a test", "test-channel", channel.name, tone="")], className="buttons"),
+            html.Div(
+                [do("Send a test", "test-channel", channel.name, tone=""), _removal(channel)], className="buttons"
+            ),
         ],
         className=f"channel tone-{look.tone}",
     )
+
+
+def _removal(channel: ChannelView) -> Component:
+    if not channel.made:
+        return html.Span("from the operator's file", className="muted expiry")
+    words = "Alerts no longer go there, and what still waited for it is dropped. Administrators can."
+    return ask_once("Remove", words, do("Yes, remove it", "remove-channel", channel.name, tone="danger"))
+
+
+def new_channel() -> Component:
+    """Its address is never shown again."""
+    about = [
+        say("make-channel", "", "name", "Name"),
+        say("make-channel", "", "kind", "Kind", holder="slack, discord, feishu, …", choices=KINDS),
+        say("make-channel", "", "url", "Address", holder="https://…"),
+        say("make-channel", "", "secret", "Secret, if it has one", kind="password"),
+        say("make-channel", "", "severity", "From which severity on", value="warning", choices=SEVERITY_NAMES),
+        say("make-channel", "", "match", "Only alerts that fit", holder="project=math-*, rule!=kl_*"),
+        say("make-channel", "", "language", "Language", value="en", choices=("en", "zh")),
+        do("Yes, add it", "make-channel", ""),
+    ]
+    words = "From then on alerts go there as well. Neither address nor secret is shown again. Administrators can."
+    return ask_once("Add a channel", words, html.Div(about), tone="primary")
+
+
+def problem_list(book: ChannelBookView) -> Component:
+    """What the banner of every page has no room for; nothing where it says all."""
+    rest = book.problems[SHOWN_MAX:]
+    if not rest:
+        return None
+    lines = [html.Li(html.Code(visible(problem, 300))) for problem in rest]
+    return panel("More that is not in force as written", html.Ul(lines, className="reasons"))
+
+
+def send_list(sends: Sequence[SendView]) -> Component:
+    rows = [
+        html.Li(
+            [
+                html.B(f"{send.number:,}. "),
+                when(send.at),
+                f", {VERDICTS_OF_SENDS.get(send.verdict, send.verdict)}: ",
+                html.Q(visible(send.answer, 400)),
+            ]
+        )
+        for send in sends
+    ]
+    return html.Ol(rows, className="sends") if rows else html.P("Nothing was sent for it yet.", className="quiet")
 
 
 def standing(channel: ChannelView) -> Look:
@@ -93,12 +150,22 @@ def _delivery(delivery: DeliveryView) -> Component:
     return html.Tr(
         [
             html.Td(mark(look, words="" if look.word else delivery.state)),
-            html.Td(visible(delivery.channel, LONGEST_NAME)),
-            html.Td(f"{delivery.attempts:,}", className="numeric"),
+            html.Td([*visible(delivery.channel, LONGEST_NAME), _purpose(delivery)]),
+            html.Td(_attempts(delivery)),
             html.Td(moment),
             html.Td(visible(delivery.answer, 300), className="detail"),
         ]
     )
+
+
+def _purpose(delivery: DeliveryView) -> Component:
+    word = PURPOSES.get(delivery.purpose)
+    return html.Span(f", {word}", className="muted") if word else None
+
+
+def _attempts(delivery: DeliveryView) -> Component:
+    count = plural(delivery.attempts, "attempt")
+    return do(count, "show-sends", delivery.id, tone="quiet") if delivery.message_id else count
 
 
 def channel_summary(channels: Sequence[ChannelView]) -> str:

@@ -17,6 +17,7 @@ _ENDS_WITHOUT = {
     CommandState.EXPIRED: "Expired before it was done",
     CommandState.OBSERVED: "Only observed: nobody was asked and nothing was done",
 }
+_NOBODY = ("rule:", "policy:")
 _HANDED = frozenset({CommandState.DELIVERED, CommandState.APPLIED})
 
 
@@ -39,7 +40,7 @@ def course(command: CommandView, ranks: int | None) -> tuple[Station, ...]:
 
 def _stations(command: CommandView, ranks: int | None) -> Iterator[Station]:
     step = "" if command.asked_step is None else f"at step {command.asked_step:,}"
-    asked = "Proposed" if command.rule or command.state is CommandState.PROPOSED else "Asked for"
+    asked = "Proposed" if command.who.startswith(_NOBODY) else "Asked for"
     yield Station(title=asked, passed=True, who=command.who, at=command.created_at, note=step)
     for voice in command.voices:
         note = "" if voice.named else "by a link, without a name: it never counts as the second"

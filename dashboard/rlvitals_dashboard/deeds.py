@@ -15,11 +15,13 @@ from dash.exceptions import PreventUpdate
 from rlvitals.contract.command import CommandKind, CommandState, Policy
 from rlvitals.contract.view import CommandView, SilencePurpose, SilenceState, SilenceView
 from rlvitals_dashboard.api import Api, ApiError
+from rlvitals_dashboard.channel_panel import send_list
 from rlvitals_dashboard.components import Component, notice, visible, when
 from rlvitals_dashboard.silence_panel import FIELDS
 from rlvitals_dashboard.words import plural
 
 HUSH_S = 3600.0
+CHANNEL_KEYS = ("name", "kind", "url", "secret", "severity", "language")
 Said: TypeAlias = Mapping[str, object]
 """What was typed beside the button, by name."""
 
@@ -187,6 +189,36 @@ async def _check_audit(api: Api, _subject: str, _said: Said) -> Component:
     return notice(f"The chain of {plural(told.lines, 'line')} holds.", [*head, older], tone="good")
 
 
+async def _make_channel(api: Api, _subject: str, said: Said) -> Component:
+    body: dict[str, Any] = {name: words_of(said, name) for name in CHANNEL_KEYS if words_of(said, name)}
+    matchers = [one.strip() for one in words_of(said, "match").split(",") if one.strip()]
+    await api.make_channel(body | ({"match": matchers} if matchers else {}))
+    return notice(f"{body['name']} is there.", "Send it a test.", tone="good")
+
+
+async def _remove_channel(api: Api, channel: str, _said: Said) -> Component:
+    await api.remove_channel(channel)
+    return notice(f"{channel} is removed.")
+
+
+async def _show_sends(api: Api, delivery: str, _said: Said) -> Component:
+    return notice("The provider's answers.", send_list(await api.sends(delivery)))
+
+
+async def _steer(api: Api, subject: str, said: Said) -> Component:
+    scope, _, kl_policy = subject.partition(" ")
+    made = await api.steer(scope, words_of(said, "name"), kl_policy, number_of(said))
+    tone = "warning" if made.warning else "good"
+    words = [f"For the {made.scope} ", html.B(visible(made.name, 128)), ". ", *visible(made.warning, 400)]
+    return notice(f"From the next step on: {made.kl_policy}.", words, tone=tone)
+
+
+async def _take_steering_back(api: Api, subject: str, _said: Said) -> Component:
+    scope, _, name = subject.partition(" ")
+    await api.take_steering_back(scope, name)
+    return notice("Taken back.")
+
+
 async def _test_channel(api: Api, channel: str, _said: Said) -> Component:
     told = await api.test_channel(channel)
     answer = html.Q(visible(told.answer, 500)) if told.answer else "It said nothing."
@@ -208,5 +240,10 @@ DEEDS: Mapping[str, Callable[[Api, str, Said], Awaitable[Any]]] = {
     "choose-policy": _choose_policy,
     "take-policy-back": _take_policy_back,
     "check-audit": _check_audit,
+    "steer": _steer,
+    "take-steering-back": _take_steering_back,
+    "make-channel": _make_channel,
+    "remove-channel": _remove_channel,
+    "show-sends": _show_sends,
     "test-channel": _test_channel,
 }

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeGuard
 
 from dash import html
 
 from rlvitals.contract.command import Policy
+from rlvitals.contract.steering import SteeringView
 from rlvitals.contract.view import PolicyView
-from rlvitals_dashboard.asking import ask_once, do, say
+from rlvitals_dashboard.asking import ask_once, do, say, say_number
 from rlvitals_dashboard.components import LONGEST_NAME, Component, aria, mark, visible, when
 from rlvitals_dashboard.theme import POLICIES
+from rlvitals_dashboard.words import number
 
 MEANINGS = {
     Policy.OBSERVE: "what would have been done is written down, and nothing is done",
@@ -18,6 +21,56 @@ MEANINGS = {
     Policy.AUTO: "proposals within the automatic bounds are done without asking",
 }
 _ORDER = ("default", "project", "rule", "run")
+
+
+KL_POLICIES = ("guarded", "target-tracking", "gradient-guard", "article", "none")
+
+
+def steering_table(choices: Sequence[SteeringView]) -> Component:
+    """Which KL policy is at the wheel, where one was chosen."""
+    if not choices:
+        return html.P("No KL policy steers a run: what is proposed comes from rules alone.", className="quiet")
+    names = ("For", "Name", "KL policy", "Said by", html.Span("Deed", className="unseen"))
+    head = html.Thead(html.Tr([html.Th(name, scope="col") for name in names]))
+    return html.Table([head, html.Tbody([_steering(choice) for choice in choices])], className="lines")
+
+
+def _steering(choice: SteeringView) -> Component:
+    own = ", ".join(f"{name} {number(value)}" for name, value in choice.settings.items() if _is_number(value))
+    words = "The wheel is free again: from the next step on no KL policy asks for anything there."
+    back = do("Yes, take it back", "take-steering-back", f"{choice.scope} {choice.name}")
+    warning = html.Div(visible(choice.warning, 300), className="muted") if choice.warning else None
+    return html.Tr(
+        [
+            html.Td(choice.scope),
+            html.Td(visible(choice.name, LONGEST_NAME)),
+            html.Td([html.B(choice.kl_policy), f" ({own})" if own else "", warning], className="detail"),
+            html.Td([*visible(choice.changed_by or "somebody", LONGEST_NAME), ", ", when(choice.changed_at)]),
+            html.Td(ask_once("Take back", words, back)),
+        ]
+    )
+
+
+def _is_number(value: object) -> TypeGuard[float]:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def new_steering() -> list[Component]:
+    holders = {"run": "its id", "project": "its name"}
+    return [_steer(scope, holder) for scope, holder in holders.items()]
+
+
+def _steer(scope: str, holder: str) -> Component:
+    answers = [do(name, "steer", f"{scope} {name}", tone="") for name in KL_POLICIES]
+    fields = [
+        say("steer", scope, "name", scope.capitalize(), holder=holder),
+        say_number("steer", scope, "Target", None, hint="KL per token in nats; empty: the run's own"),
+    ]
+    words = (
+        "From the next step on it asks for changes of the KL coefficient, as this page's policies let it: "
+        "observed, waiting for approval, or done. guarded is the recommended one."
+    )
+    return ask_once(f"Steer a {scope}", words, html.Div([*fields, html.Div(answers, className="buttons")]))
 
 
 def policy_table(policies: Sequence[PolicyView]) -> Component:

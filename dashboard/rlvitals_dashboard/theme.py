@@ -175,6 +175,22 @@ POLICIES = {
     Policy.AUTO: Look(tone="warning", mark="▶", word="Auto"),
 }
 
+VERDICTS = {
+    "helped": Look(tone="good", mark="●", word="Helped"),
+    "no effect": Look(tone="idle", mark="○", word="No effect"),
+    "worse": Look(tone="critical", mark="◆", word="Made it worse"),
+    "too early": Look(tone="info", mark="◷", word="Too early to say"),
+    "not judged": Look(tone="idle", mark="–", word="Not judged"),
+}
+TURNS = {
+    "better": Look(tone="good", mark="●", word="Better"),
+    "same": Look(tone="idle", mark="○", word="Same"),
+    "worse": Look(tone="critical", mark="◆", word="Worse"),
+    "told": Look(tone="info", mark="→", word="Told only"),
+    "not judged": Look(tone="idle", mark="–", word="Not judged"),
+}
+"""Both by the names that the service gives."""
+
 SILENCE_STATES = {
     SilenceState.ACTIVE: Look(tone="info", mark="●", word="In force"),
     SilenceState.RESTING: Look(tone="idle", mark="◷", word="Comes again"),

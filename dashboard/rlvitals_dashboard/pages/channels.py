@@ -8,7 +8,13 @@ from collections.abc import Mapping
 from dash import html
 
 from rlvitals_dashboard.api import Api
-from rlvitals_dashboard.channel_panel import channel_cards, channel_summary, delivery_list
+from rlvitals_dashboard.channel_panel import (
+    channel_cards,
+    channel_summary,
+    delivery_list,
+    new_channel,
+    problem_list,
+)
 from rlvitals_dashboard.components import Component, panel
 from rlvitals_dashboard.deeds import verdict_place
 from rlvitals_dashboard.heart import Block, Heart, Query
@@ -16,8 +22,9 @@ from rlvitals_dashboard.live import fingerprint
 
 
 async def _look(api: Api, _query: Query) -> Mapping[str, Block]:
-    channels, deliveries = await asyncio.gather(api.channels(), api.deliveries())
+    channels, deliveries, book = await asyncio.gather(api.channels(), api.deliveries(), api.channel_book())
     return {
+        "problems": Block(stamp=fingerprint(book.problems, book.failed_at), make=lambda: problem_list(book)),
         "summary": Block(stamp=fingerprint(channels), make=lambda: channel_summary(channels)),
         "channels": Block(stamp=fingerprint(channels), make=lambda: channel_cards(channels)),
         "messages": Block(
@@ -27,7 +34,7 @@ async def _look(api: Api, _query: Query) -> Mapping[str, Block]:
     }
 
 
-HEART = Heart(key="channels", blocks=("summary", "channels", "messages"), look=_look)
+HEART = Heart(key="channels", blocks=("summary", "problems", "channels", "messages"), look=_look)
 
 
 async def layout(api: Api, query: Query) -> Component:
@@ -35,7 +42,9 @@ async def layout(api: Api, query: Query) -> Component:
     return html.Main(
         [
             html.Div([html.H1("Channels"), html.P(blocks["summary"])], className="page-head"),
+            blocks["problems"],
             blocks["channels"],
+            html.Div(new_channel(), className="buttons own"),
             blocks["messages"],
             verdict_place(),
             blocks["heart"],

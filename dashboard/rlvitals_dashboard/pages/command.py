@@ -17,6 +17,7 @@ from rlvitals_dashboard.command_panel import course_list, decision, outcome, tit
 from rlvitals_dashboard.components import Component, fact, mark, named, panel, visible, when
 from rlvitals_dashboard.course import course, ranks_of
 from rlvitals_dashboard.deeds import verdict_place
+from rlvitals_dashboard.effect_panel import effect_panel
 from rlvitals_dashboard.heart import Block, Heart, Query
 from rlvitals_dashboard.live import fingerprint
 from rlvitals_dashboard.theme import COMMAND_STATES
@@ -31,7 +32,9 @@ async def layout(api: Api, prefix: str, command: str) -> Component:
             blocks["head"],
             html.Div(
                 [
-                    html.Div([blocks["decision"], blocks["course"], blocks["audit"]], className="main"),
+                    html.Div(
+                        [blocks["decision"], blocks["course"], blocks["effect"], blocks["audit"]], className="main"
+                    ),
                     html.Aside(blocks["about"]),
                 ],
                 className="columns",
@@ -47,6 +50,7 @@ def heart(prefix: str) -> Heart:
     async def look(api: Api, query: Query) -> Mapping[str, Block]:
         command = await api.command(query.get("command", ""))
         run, (lines, _) = await asyncio.gather(api.run(command.run), api.audit({"command": command.id}))
+        effect = await api.effect(command.id) if command.state is CommandState.APPLIED else None
         stations = course(command, ranks_of(run.config))
         waits = command.state is CommandState.PROPOSED
         return {
@@ -56,13 +60,17 @@ def heart(prefix: str) -> Heart:
                 make=lambda: panel("Waits for your decision", decision(command, run)) if waits else None,
             ),
             "course": Block(stamp=fingerprint(stations), make=lambda: panel("Its way", course_list(stations))),
+            "effect": Block(
+                stamp=fingerprint(effect),
+                make=lambda: panel("Its effect", effect_panel(effect)) if effect else None,
+            ),
             "about": Block(stamp=fingerprint(command), make=lambda: panel("What it is", _about(command))),
             "audit": Block(
                 stamp=fingerprint(lines), make=lambda: panel("In the audit", audit_table(lines, prefix))
             ),
         }
 
-    return Heart(key="command", blocks=("head", "decision", "course", "about", "audit"), look=look)
+    return Heart(key="command", blocks=("head", "decision", "course", "effect", "about", "audit"), look=look)
 
 
 def _head(command: CommandView, run: RunView, prefix: str) -> Component:

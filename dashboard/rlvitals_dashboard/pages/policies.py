@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 
 from dash import html
@@ -12,7 +13,7 @@ from rlvitals_dashboard.components import Component, panel
 from rlvitals_dashboard.deeds import verdict_place
 from rlvitals_dashboard.heart import Block, Heart, Query
 from rlvitals_dashboard.live import fingerprint
-from rlvitals_dashboard.policy_panel import new_policy, policy_table
+from rlvitals_dashboard.policy_panel import new_policy, new_steering, policy_table, steering_table
 
 _PRECEDENCE = (
     "Of a run's and a rule's policy the more cautious one holds; without these the project's, else every run's."
@@ -20,26 +21,36 @@ _PRECEDENCE = (
 
 
 async def _look(api: Api, _query: Query) -> Mapping[str, Block]:
-    policies = await api.policies()
+    policies, steering = await asyncio.gather(api.policies(), api.steering())
     return {
         "list": Block(
             stamp=fingerprint(policies),
             make=lambda: panel("Who may steer", [policy_table(policies), html.P(_PRECEDENCE, className="quiet")]),
-        )
+        ),
+        "steering": Block(
+            stamp=fingerprint(steering), make=lambda: panel("KL policies at the wheel", steering_table(steering))
+        ),
     }
 
 
-HEART = Heart(key="policies", blocks=("list",), look=_look)
+HEART = Heart(key="policies", blocks=("list", "steering"), look=_look)
 
 
 async def layout(api: Api, prefix: str, query: Query) -> Component:
     blocks = await HEART.draw(api, query)
+    wheel = panel("Choose a KL policy", html.Div(new_steering(), className="buttons own"))
     ask = panel("Choose a policy", html.Div(new_policy(), className="buttons own"))
     return html.Main(
         [
             html.Div(html.H1("Policies"), className="page-head"),
             nav.tabs(prefix, "control/policies"),
-            html.Div([html.Div(blocks["list"], className="main"), html.Aside(ask)], className="columns"),
+            html.Div(
+                [
+                    html.Div([blocks["list"], blocks["steering"]], className="main"),
+                    html.Aside([ask, wheel]),
+                ],
+                className="columns",
+            ),
             verdict_place(),
             blocks["heart"],
         ],
