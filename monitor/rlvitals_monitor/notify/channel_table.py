@@ -11,7 +11,7 @@ from rlvitals_monitor.errors import BadRequest, Conflict, NotFound
 from rlvitals_monitor.notify.channel import Channel, ChannelError
 from rlvitals_monitor.notify.channel_body import Body, BodyReader, carry_over, hide, leads_away
 from rlvitals_monitor.store import channels as table
-from rlvitals_monitor.store import commands
+from rlvitals_monitor.store.audit import append_audit
 from rlvitals_monitor.store.channels import Written
 
 CHANNELS_MAX = 64
@@ -71,7 +71,7 @@ def remove(conn: Connection, name: str, *, who: str, now: datetime) -> None:
         raise NotFound(f"there is no channel {name[:48]!r} that the API made")
     dropped = table.drop_waiting(conn, name, DELETED)
     detail = f"{name}, {dropped} waiting dropped"
-    commands.append_audit(conn, at=now, run="", command="", who=who, what="channel deleted", detail=detail)
+    append_audit(conn, at=now, run="", command="", who=who, what="channel deleted", detail=detail)
 
 
 def _find(conn: Connection, name: str) -> Written:
@@ -90,7 +90,7 @@ def _read(reader: BodyReader, name: str, body: Body) -> Channel:
 
 def _audit(conn: Connection, what: str, channel: Channel, who: str, now: datetime) -> None:
     detail = f"{channel.name}: {channel.kind.value} to {channel.host}, from {channel.severity.value}"
-    commands.append_audit(conn, at=now, run="", command="", who=who, what=what, detail=detail)
+    append_audit(conn, at=now, run="", command="", who=who, what=what, detail=detail)
 
 
 def _shown(written: Written) -> ChannelBody:

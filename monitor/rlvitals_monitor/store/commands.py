@@ -13,7 +13,6 @@ from rlvitals.contract import codec
 from rlvitals.contract.command import ARGUMENT_KINDS, CommandKind, CommandState
 from rlvitals.contract.report import Phase, RunInfo
 from rlvitals.contract.view import CommandView, Voice
-from rlvitals_monitor.store.audit import append_audit as append_audit
 from rlvitals_monitor.store.knobs import knobs_of
 from rlvitals_monitor.store.numbers import from_micros, to_micros
 from rlvitals_monitor.store.tables import commands, runs
