@@ -35,7 +35,6 @@ CONSEQUENCES = {
     CommandKind.SET_KL_COEF: "At its next step boundary the trainer uses this KL coefficient on all ranks.",
     CommandKind.SCALE_LR: "At its next step boundary the trainer multiplies its learning rate by this factor.",
     CommandKind.SET_KNOB: "At its next step boundary the trainer sets this knob on all ranks.",
-    CommandKind.SET_KNOB: "At its next step boundary the loop gives this setting of its own the new value.",
 }
 
 _ARGUMENTS = {
