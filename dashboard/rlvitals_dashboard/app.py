@@ -10,7 +10,7 @@ from dash import ALL, ClientsideFunction, Dash, Input, Output, State, dcc, html
 from fastapi import FastAPI
 from fastapi.responses import JSONResponse
 
-from rlvitals_dashboard import deeds, nav, rule_banner
+from rlvitals_dashboard import deeds, nav, problem_banner
 from rlvitals_dashboard.api import Api, ApiError, NotFound, SignInNeeded
 from rlvitals_dashboard.components import Component, aria, notice, visible
 from rlvitals_dashboard.gate import Gate
@@ -74,7 +74,7 @@ def create_dash(server: FastAPI, api: Api, prefix: str = PREFIX) -> Dash:
         heart.register(app, api)
     deeds.register(app, api)
     nav.register(app, api)
-    rule_banner.register(app, api)
+    problem_banner.register(app, api)
     _close_the_rest(server)
     server.add_middleware(Gate, api=api, prefix=prefix)
     return app
@@ -110,7 +110,7 @@ def _shell(prefix: str) -> Component:
                 ],
                 className="top",
             ),
-            rule_banner.rule_banner(),
+            problem_banner.problem_banner(),
             html.Div(id="page"),
         ]
     )
