@@ -9,6 +9,8 @@ from dataclasses import replace
 
 import httpx2
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from rlvitals.contract.report import RunInfo
 from rlvitals_monitor.notify.channel import ChannelKind
@@ -17,8 +19,8 @@ from rlvitals_monitor.notify.notification import Notification, tell_one
 from rlvitals_monitor.notify.parcel import Answer
 from rlvitals_monitor.notify.post import build_client, send
 from rlvitals_monitor.notify.registry import KINDS
-from tests.monitor.notify.provider import Certificate
-from tests.monitor.notify.providers import Behaviour, Case, Simulator, Stage
+from tests.monitor.notify.provider import Certificate, Got
+from tests.monitor.notify.providers import Behaviour, Case, HttpSimulator, Simulator, Stage
 from tests.monitor.notify.providers.simulators import SIMULATORS
 from tests.monitor.notify.providers.table import PROVIDER_CELL
 from tests.monitor.notify.told import SET, a_digest, a_group
@@ -119,8 +121,9 @@ def test_the_end_of_an_alert_is_told_too(simulator: Simulator, client: httpx2.Cl
 
 @ALL
 def test_a_group_shows_cause_symptoms_and_links_and_as_much_as_the_channel_takes(
-    simulator: Simulator, client: httpx2.Client
+    simulator: Simulator, client: httpx2.Client, record_property: Record
 ) -> None:
+    record_property(PROVIDER_CELL, (simulator.kind.value, "group", "NOT HANDLED"))
     text = delivered(simulator, a_group(), client)
     for words in (
         "kl_pull_dominates",
@@ -135,29 +138,42 @@ def test_a_group_shows_cause_symptoms_and_links_and_as_much_as_the_channel_takes
     if simulator.kind is not ChannelKind.TELEGRAM:
         for words in ("other_rule", "over_rule", "out of balance", "beta", "See the pull", "xff"):
             assert words in text
+    record_property(PROVIDER_CELL, (simulator.kind.value, "group", "delivered"))
 
 
 @ALL
-def test_without_a_picture_there_is_the_line_of_signs(simulator: Simulator, client: httpx2.Client) -> None:
+def test_without_a_picture_there_is_the_line_of_signs(
+    simulator: Simulator, client: httpx2.Client, record_property: Record
+) -> None:
+    record_property(PROVIDER_CELL, (simulator.kind.value, "no picture", "NOT HANDLED"))
     group = a_group()
     bare = replace(group, extras=replace(group.extras, draws=False))
     text = delivered(simulator, bare, client)
     for words in ("other_rule", "over_rule", "out of balance", "▁", "×", "↑", "↓", "xff", SET):
         assert words in text
+    record_property(PROVIDER_CELL, (simulator.kind.value, "no picture", "delivered"))
 
 
 @ALL
-def test_a_digest_counts_every_change_of_every_run(simulator: Simulator, client: httpx2.Client) -> None:
+def test_a_digest_counts_every_change_of_every_run(
+    simulator: Simulator, client: httpx2.Client, record_property: Record
+) -> None:
+    record_property(PROVIDER_CELL, (simulator.kind.value, "digest", "NOT HANDLED"))
     text = delivered(simulator, a_digest(), client)
     for words in ("465 changes", "30 runs", "435 firing, 30 resolved", "run 7", "22 more runs"):
         assert words in text.replace("\\", "")
+    record_property(PROVIDER_CELL, (simulator.kind.value, "digest", "delivered"))
 
 
 @ALL
-def test_a_chinese_reader_gets_chinese(simulator: Simulator, client: httpx2.Client) -> None:
+def test_a_chinese_reader_gets_chinese(
+    simulator: Simulator, client: httpx2.Client, record_property: Record
+) -> None:
+    record_property(PROVIDER_CELL, (simulator.kind.value, "Chinese", "NOT HANDLED"))
     text = delivered(simulator, replace(a_group(), language=Language.CHINESE), client)
     assert "严重" in text
     assert "确认" in text
+    record_property(PROVIDER_CELL, (simulator.kind.value, "Chinese", "delivered"))
 
 
 ACTIVE = ("@everyone", "@here", "@all", "://", "\x1b", "\x00", "\u202e", "\u2066", "\u2028", "\ud800")
@@ -180,8 +196,9 @@ HOSTILE = {
 @ALL
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_text_mentions_links_and_turns_nothing(
-    simulator: Simulator, client: httpx2.Client, name: str
+    simulator: Simulator, client: httpx2.Client, name: str, record_property: Record
 ) -> None:
+    record_property(PROVIDER_CELL, (simulator.kind.value, "hostile text", "NOT HANDLED"))
     words = HOSTILE[name]
     plain = a_group(words)
     notes = [plain, replace(plain, extras=replace(plain.extras, draws=False)), a_digest(words=words)]
@@ -190,6 +207,27 @@ def test_hostile_text_mentions_links_and_turns_nothing(
         for active in (*ACTIVE, *simulator.active):
             assert active not in text
         assert len(text) < 60_000
+    record_property(PROVIDER_CELL, (simulator.kind.value, "hostile text", "delivered"))
+
+
+HTTP = [one for one in SIMULATORS if isinstance(one, HttpSimulator) and KINDS[one.kind].build is not None]
+
+
+@settings(max_examples=15, deadline=None)
+@given(words=st.text(max_size=400), digest=st.booleans())
+@pytest.mark.parametrize("simulator", HTTP, ids=lambda one: one.kind.value)
+def test_no_text_makes_a_message_that_a_provider_would_not_take(
+    simulator: HttpSimulator, words: str, digest: bool
+) -> None:
+    told = a_digest(words=words) if digest else a_group(words)
+    told = replace(told, extras=replace(told.extras, draws=False))
+    channel, build = simulator.channel(443, tls=True, private=True), KINDS[simulator.kind].build
+    assert build is not None
+    parcel = build(channel, told, NOW)
+    path = httpx2.URL(channel.url).copy_merge_params(dict(parcel.query)).raw_path.decode()
+    got = Got(path=path, headers={"content-type": "application/json", **parcel.headers}, body=parcel.body)
+    assert list(simulator.faults(got)) == []
+    assert len(got.body) <= simulator.most_bytes
 
 
 def test_every_kind_of_channel_has_a_simulator() -> None:

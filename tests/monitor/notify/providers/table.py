@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from tests.monitor.notify.providers import Behaviour
 
 PROVIDER_CELL = "provider_cell"
+PARTS = ("group", "digest", "no picture", "Chinese", "hostile text")
+"""What of ours each channel was tried with, beside what a provider does."""
 NOT_HAD = "·"
 
 
@@ -17,7 +19,7 @@ def table(cells: Sequence[Sequence[str]]) -> Iterator[str]:
         outcomes = seen.setdefault(channel, {}).setdefault(behaviour, [])
         if outcome not in outcomes:
             outcomes.append(outcome)
-    columns = [b.value for b in Behaviour]
+    columns = [*(behaviour.value for behaviour in Behaviour), *PARTS]
     rows = [["channel", *columns]]
     rows += [[name, *(", ".join(row.get(c, [NOT_HAD])) for c in columns)] for name, row in seen.items()]
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
