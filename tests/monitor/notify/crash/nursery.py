@@ -23,7 +23,7 @@ from rlvitals_monitor.store import due, messages
 from rlvitals_monitor.store.engine import Store
 from tests.monitor.notify.crash.point import Point
 
-PATIENCE_S = 60.0
+PATIENCE_S = 600.0
 LOOK_S = 0.02
 
 

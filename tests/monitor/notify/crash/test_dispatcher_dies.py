@@ -95,7 +95,7 @@ def test_every_transition_is_delivered_and_recorded_exactly_once(
     deaths: Counter[Point] = Counter()
     with Provider(check=kills).running() as provider:
         for number in range(ROUNDS):
-            point, nth = POINTS[number % len(POINTS)], 1 + number // len(POINTS) % 2
+            point, nth = POINTS[number % len(POINTS)], 1 + number // len(POINTS) % 3
             now = later(ROUND_S * number)
             planted += plant_news(store, number, provider, now)
             kills.expect(point, nth)
