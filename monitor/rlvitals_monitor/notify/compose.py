@@ -26,6 +26,7 @@ from rlvitals_monitor.notify.trend import Trend, marks, sparkline
 
 CHANGES_SHOWN = 3
 DIGEST_RUNS = 8
+RUNS_LINKED = 3
 
 
 def compose(notification: Notification) -> Message:
@@ -158,13 +159,15 @@ def _links(notification: Notification, say: Phrase) -> Iterator[Link]:
         step = notification.lead.transition.step
         text = say("Open the runs") if notification.run is None else say("Open the run at step {step}", step=step)
         yield Link(text=text, url=notification.link)
+    for count in sorted(notification.counts, key=_weight)[:RUNS_LINKED] if notification.run is None else ():
+        if count.link:
+            yield Link(text=say("Open {about}", about=plain(run_name(count.run), NAME_LIMIT)), url=count.link)
     for action in notification.extras.actions:
         yield Link(text=_named(action, say), url=action.url)
 
 
 def _named(action: Action, say: Phrase) -> str:
     sentence = {
-        Act.OPEN: "Open {about}",
         Act.ACKNOWLEDGE: "Acknowledge",
         Act.SILENCE: "Silence for 1 h",
         Act.APPROVE: "Approve {about}",

@@ -67,7 +67,6 @@ class Diagnosis:
 class Act(str, Enum):
     """What a link in a message leads to."""
 
-    OPEN = "open"
     ACKNOWLEDGE = "acknowledge"
     SILENCE = "silence"
     APPROVE = "approve"

@@ -21,7 +21,7 @@ from rlvitals_monitor.notify.message import Section, Tone, as_text, link_to
 from rlvitals_monitor.notify.notification import Notification, Purpose, RunCount, tell_one
 from rlvitals_monitor.notify.plain_text import ELLIPSIS, clip, number, plain, run_name, spelt
 from rlvitals_monitor.notify.trial import make_trial
-from tests.monitor.notify.told import a_group
+from tests.monitor.notify.told import a_digest, a_group
 from tests.monitor.planted import NOW, a_transition, an_alert, later, resolved
 
 RUN = RunInfo(id="r1", name="tiny run", project="demo")
@@ -258,6 +258,16 @@ def test_the_counts_of_a_digest_add_up_to_all(changes: list[tuple[int, int]]) ->
         sum(resolved for _, resolved in changes),
     )
     assert f"{sum(map(sum, changes))} changes of alerts in {len(changes)} runs" in message.title
+
+
+def test_a_digest_leads_to_the_runs_that_weigh_most() -> None:
+    links = compose(a_digest()).links
+    assert [link.text for link in links] == [
+        "Open the runs",
+        "Open run 7 (r7)",
+        "Open run 29 (r29)",
+        "Open run 28 (r28)",
+    ]
 
 
 def test_a_digest_of_recoveries_is_over() -> None:
