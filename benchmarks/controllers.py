@@ -61,19 +61,33 @@ class Steering:
         return decision.value
 
 
+NOT_BELOW, BEATS = ("healthy",), ("drift", "overshoot")
+"""Where the recommended policy must not be below none by more than the seeds' spread; where it must beat it."""
+
+
 def main() -> None:
-    """Prints the table, and where the recommended policy does worse than none."""
+    """Prints the table, what the recommended policy must show, and the table of docs/control.md.
+
+    Raises AssertionError where it does not show it.
+    """
     heads = ("success", "coefficient", "KL / target", "KL pull")
     print(f"{'regime':15}{'policy':17}" + "".join(f"{head:>16}" for head in heads) + "  up/down/revert  died")
     names = (FIXED, *POLICIES)
     jobs = [(regime, name, seed) for regime in REGIMES for name in names for seed in range(SEEDS)]
     with multiprocessing.get_context("spawn").Pool(min(os.cpu_count() or 1, 8)) as pool:
         results = pool.imap(_run, jobs)
+        shown: list[str] = []
+        failed: list[str] = []
         for regime in REGIMES:
             found = {name: [next(results) for _ in range(SEEDS)] for name in names}
             for name in names:
                 print(_row(regime, name, found[name]))
             print(_verdict(regime.name, found[FIXED], found["guarded"]), flush=True)
+            shown.append(_line(regime, [found[name] for name in names]))
+            failed += _must_show(regime.name, found[FIXED], found["guarded"])
+    print("\n".join(("success (coefficient), for docs/control.md:", *shown)))
+    if failed:
+        raise AssertionError("; ".join(failed))
 
 
 _RULES: list[Rule] = []
@@ -100,6 +114,32 @@ def _row(regime: Regime, name: str, runs: Sequence[tuple[Ended, Mapping[KlWhy, i
     )
     died = sum(end.died for end in ends)
     return f"{regime.name:15}{name:17}" + "".join(f"{cell:>16}" for cell in cells) + f"{turns:>16}{died:>6}"
+
+
+def _line(regime: Regime, found: Sequence[Sequence[tuple[Ended, Mapping[KlWhy, int]]]]) -> str:
+    cells = []
+    for runs in found:
+        success, coefficient = ([getattr(end, name) for end, _ in runs] for name in ("success", "coefficient"))
+        cells.append(f"{_spread(success, 2)} ({statistics.fmean(coefficient):.2g})")
+    return f"| {regime.name} | " + " | ".join(cells) + " |"
+
+
+def _must_show(
+    regime: str,
+    fixed: Sequence[tuple[Ended, Mapping[KlWhy, int]]],
+    guarded: Sequence[tuple[Ended, Mapping[KlWhy, int]]],
+) -> list[str]:
+    gains = [after.success - before.success for (before, _), (after, _) in zip(fixed, guarded, strict=True)]
+    spread = _deviation([end.success for end, _ in fixed])
+    if regime in NOT_BELOW and statistics.fmean(gains) < -spread:
+        return [f"guarded is below fixed on {regime}"]
+    if regime in BEATS and not (statistics.fmean(gains) > spread and min(gains) > 0.0):
+        return [f"guarded does not beat fixed on {regime}"]
+    if regime in (*NOT_BELOW, *BEATS):
+        print(
+            f"  must show on {regime}: {'not below' if regime in NOT_BELOW else 'beats'} fixed: yes\n", flush=True
+        )
+    return []
 
 
 def _verdict(
