@@ -1,19 +1,29 @@
 """Buttons that ask once: the first press says what will happen, the second does it. No script is needed.
 
 A deed is ``{"type": "do", "deed": …, "subject": …}``; what a person types beside it is ``{"type": "say", …}`` with
-the same deed, and the same subject or its first word, and a name. `deeds` carries it out.
+the same deed, and the same subject or its first part, and a name. `deeds` carries it out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, Literal
+from urllib.parse import quote, unquote
 
 from dash import dcc, html
 
 from rlvitals_dashboard.components import Component
 
 LONGEST_WORDS = 500
+
+
+def subject_of(*parts: str) -> str:
+    """Without a space, since the browser takes an id with one for two; `parts_of` gives them back."""
+    return ":".join(quote(part, safe="") for part in parts)
+
+
+def parts_of(subject: str) -> list[str]:
+    return [unquote(part) for part in subject.split(":")]
 
 
 def ask_once(label: Component, words: Component, act: Component, *, tone: str = "") -> Component:

@@ -11,7 +11,7 @@ from rlvitals.contract.alert import Alert
 from rlvitals.contract.command import ARGUMENT_KINDS, CommandKind, CommandState, Knob
 from rlvitals.contract.view import CommandView, RunView
 from rlvitals_dashboard.alert_panel import evidence
-from rlvitals_dashboard.asking import ask_once, do, say, say_number
+from rlvitals_dashboard.asking import ask_once, do, say, say_number, subject_of
 from rlvitals_dashboard.components import LONGEST_NAME, Component, aria, folded, mark, named, visible, when
 from rlvitals_dashboard.course import Station
 from rlvitals_dashboard.theme import COMMAND_STATES, SEVERITIES
@@ -152,7 +152,7 @@ def own_commands(run: RunView) -> Component:
 
 
 def _own(run: RunView, kind: CommandKind) -> Component:
-    subject = f"{kind.value} {run.id}"
+    subject = subject_of(kind.value, run.id)
     field: Component = None
     if kind is CommandKind.SET_KL_COEF:
         field = say_number("own", subject, _ARGUMENTS[kind], None, hint=f"now {number(run.kl_coef)}")
@@ -167,7 +167,7 @@ def _own(run: RunView, kind: CommandKind) -> Component:
 
 def _own_knob(run: RunView, name: str, knob: Knob) -> Component:
     kind = CommandKind.SET_KNOB
-    subject = f"{kind.value} {run.id} {name}"
+    subject = subject_of(kind.value, run.id, name)
     hint = f"allowed {number(knob.low)} to {number(knob.high)}"
     if knob.value is not None:
         hint = f"yours {number(knob.value)}, {hint}"

@@ -15,6 +15,7 @@ from dash.exceptions import PreventUpdate
 from rlvitals.contract.command import CommandKind, CommandState, Policy
 from rlvitals.contract.view import CommandView, SilencePurpose, SilenceState, SilenceView
 from rlvitals_dashboard.api import Api, ApiError
+from rlvitals_dashboard.asking import parts_of
 from rlvitals_dashboard.channel_panel import send_list
 from rlvitals_dashboard.components import Component, notice, visible, when
 from rlvitals_dashboard.silence_panel import FIELDS
@@ -57,7 +58,7 @@ def register(app: Dash, api: Api) -> None:
         said = {
             field["name"]: value
             for field, value in zip(ids, values, strict=True)
-            if field["deed"] == deed and field["subject"] in (subject, subject.partition(" ")[0])
+            if field["deed"] == deed and field["subject"] in (subject, subject.partition(":")[0])
         }
         try:
             return await DEEDS[deed](api, subject, said), time()
@@ -94,7 +95,7 @@ async def _deny(api: Api, command: str, said: Said) -> Component:
 
 
 async def _own(api: Api, subject: str, said: Said) -> Component:
-    kind, run, *knob = subject.split(" ", 2)
+    kind, run, *knob = parts_of(subject)
     made = await api.ask(run, CommandKind(kind), number_of(said), words_of(said, "why"), "".join(knob))
     return _released(made, "Asked for")
 
@@ -161,7 +162,7 @@ async def _end_silence(api: Api, silence: str, _said: Said) -> Component:
 
 
 async def _choose_policy(api: Api, subject: str, said: Said) -> Component:
-    scope, _, policy = subject.partition(" ")
+    scope, policy = parts_of(subject)
     made = await api.choose_policy(scope, words_of(said, "name"), Policy(policy))
     return notice(
         f"From now on: {made.policy.value}.", [f"For the {made.scope} ", html.B(visible(made.name, 128)), "."]
@@ -169,7 +170,7 @@ async def _choose_policy(api: Api, subject: str, said: Said) -> Component:
 
 
 async def _take_policy_back(api: Api, subject: str, _said: Said) -> Component:
-    scope, _, name = subject.partition(" ")
+    scope, name = parts_of(subject)
     await api.take_policy_back(scope, name)
     return notice("Taken back.", "What the service's own settings say holds again.")
 
@@ -206,7 +207,7 @@ async def _show_sends(api: Api, delivery: str, _said: Said) -> Component:
 
 
 async def _steer(api: Api, subject: str, said: Said) -> Component:
-    scope, _, kl_policy = subject.partition(" ")
+    scope, kl_policy = parts_of(subject)
     made = await api.steer(scope, words_of(said, "name"), kl_policy, number_of(said))
     tone = "warning" if made.warning else "good"
     words = [f"For the {made.scope} ", html.B(visible(made.name, 128)), ". ", *visible(made.warning, 400)]
@@ -214,7 +215,7 @@ async def _steer(api: Api, subject: str, said: Said) -> Component:
 
 
 async def _take_steering_back(api: Api, subject: str, _said: Said) -> Component:
-    scope, _, name = subject.partition(" ")
+    scope, name = parts_of(subject)
     await api.take_steering_back(scope, name)
     return notice("Taken back.")
 

@@ -10,7 +10,7 @@ from dash import html
 from rlvitals.contract.command import Policy
 from rlvitals.contract.steering import SteeringView
 from rlvitals.contract.view import PolicyView
-from rlvitals_dashboard.asking import ask_once, do, say, say_number
+from rlvitals_dashboard.asking import ask_once, do, say, say_number, subject_of
 from rlvitals_dashboard.components import LONGEST_NAME, Component, aria, mark, visible, when
 from rlvitals_dashboard.theme import POLICIES
 from rlvitals_dashboard.words import number
@@ -38,7 +38,7 @@ def steering_table(choices: Sequence[SteeringView]) -> Component:
 def _steering(choice: SteeringView) -> Component:
     own = ", ".join(f"{name} {number(value)}" for name, value in choice.settings.items() if _is_number(value))
     words = "The wheel is free again: from the next step on no KL policy asks for anything there."
-    back = do("Yes, take it back", "take-steering-back", f"{choice.scope} {choice.name}")
+    back = do("Yes, take it back", "take-steering-back", subject_of(choice.scope, choice.name))
     warning = html.Div(visible(choice.warning, 300), className="muted") if choice.warning else None
     return html.Tr(
         [
@@ -61,7 +61,7 @@ def new_steering() -> list[Component]:
 
 
 def _steer(scope: str, holder: str) -> Component:
-    answers = [do(name, "steer", f"{scope} {name}", tone="") for name in KL_POLICIES]
+    answers = [do(name, "steer", subject_of(scope, name), tone="") for name in KL_POLICIES]
     fields = [
         say("steer", scope, "name", scope.capitalize(), holder=holder),
         say_number("steer", scope, "Target", None, hint="KL per token in nats; empty: the run's own"),
@@ -117,7 +117,7 @@ def _take_back(policy: PolicyView) -> Component:
         return None
     words = "What the service's own settings say holds again."
     return ask_once(
-        "Take back", words, do("Yes, take it back", "take-policy-back", f"{policy.scope} {policy.name}")
+        "Take back", words, do("Yes, take it back", "take-policy-back", subject_of(policy.scope, policy.name))
     )
 
 
@@ -128,7 +128,7 @@ def new_policy() -> list[Component]:
 
 
 def _for(scope: str, holder: str) -> Component:
-    answers = [do(POLICIES[p].word, "choose-policy", f"{scope} {p.value}", tone="") for p in Policy]
+    answers = [do(POLICIES[p].word, "choose-policy", subject_of(scope, p.value), tone="") for p in Policy]
     act = html.Div(
         [say("choose-policy", scope, "name", scope.capitalize(), holder=holder), *answers], className="row"
     )

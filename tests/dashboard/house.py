@@ -16,6 +16,7 @@ from rlvitals.contract.view import CommandView
 from rlvitals_dashboard.serve import create_service
 from rlvitals_monitor.control import mailbox
 from rlvitals_monitor.control.policy import Policies
+from rlvitals_monitor.notify.dispatch import deliver_due, route
 from rlvitals_monitor.settings import Settings
 from rlvitals_monitor.store.numbers import to_micros
 from rlvitals_monitor.store.tables import runs
@@ -103,6 +104,14 @@ class House:
     def ask(self, kind: CommandKind, argument: float | None = None, run: str = "r1") -> CommandView:
         with self.store.begin() as conn:
             return mailbox.request(conn, run, kind, argument, "ada", "because", now_utc())
+
+    def deliver(self, name: str = "a2") -> None:
+        """Another alert of r1 is routed to all channels, and each gets what is due."""
+        change, now = self.fire("r1", name, rule="nonfinite"), now_utc()
+        channels = self.app.state.channel_book.refresh(self.store, now)
+        with self.store.begin() as conn:
+            route(conn, change, channels, now)
+        deliver_due(self.store, channels, now + timedelta(seconds=60))
 
 
 def now_utc() -> datetime:

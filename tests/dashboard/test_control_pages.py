@@ -14,6 +14,7 @@ from playwright.sync_api import expect
 from rlvitals.contract.command import CommandKind
 from rlvitals_monitor.settings import Settings
 from tests.dashboard.house import House
+from tests.monitor.control.live import CALM, PULLED, LiveRun
 from tests.monitor.notify.conftest import provide
 from tests.monitor.notify.provider import Provider, Said
 
@@ -133,7 +134,9 @@ def test_maintenance_that_comes_again_is_planned_and_a_wrong_hour_is_told(
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
-def test_a_policy_is_chosen_and_taken_back(walk: Callable[..., Any], house: House) -> None:
+def test_a_policy_is_chosen_and_taken_back_and_a_kl_policy_comes_with_its_warning(
+    walk: Callable[..., Any], house: House
+) -> None:
     page = walk("/ui/control/policies")
     page.locator("summary", has_text="For a run").click()
     form = page.locator(".asking[open]")
@@ -145,6 +148,12 @@ def test_a_policy_is_chosen_and_taken_back(walk: Callable[..., Any], house: Hous
     page.get_by_role("button", name="Yes, take it back").click()
     expect(row).to_have_count(0)
     assert [p["scope"] for p in house.get("/policies")] == ["default"]
+    page.locator("summary", has_text="Steer a run").click()
+    form = page.locator(".asking[open]").filter(has_text="Steer a run")
+    form.get_by_label("Run", exact=True).fill("r1")
+    form.get_by_role("button", name="article").click()
+    expect(page.locator("#verdict")).to_contain_text("turns the wrong way")
+    expect(page.locator(".lines tbody tr").filter(has_text="article")).to_contain_text("r1")
 
 
 def test_the_audit_is_filtered_by_its_address_checked_and_exported(walk: Callable[..., Any], house: House) -> None:
@@ -165,8 +174,12 @@ def test_the_audit_is_filtered_by_its_address_checked_and_exported(walk: Callabl
 
 
 def test_a_channel_is_tested_and_the_providers_own_words_are_shown(
-    walk: Callable[..., Any], provider: Provider
+    walk: Callable[..., Any], house: House, provider: Provider
 ) -> None:
+    provider.script.append(Said(status=500, body=f"down {EVIL}".encode()))
+    house.deliver()
+    provider.script.clear()
+    provider.got.clear()
     page = walk("/ui/channels")
     page.locator(".channel", has_text="team").get_by_role("button", name="Send a test").click()
     expect(page.locator("#verdict")).to_contain_text("team took the test.")
@@ -175,6 +188,43 @@ def test_a_channel_is_tested_and_the_providers_own_words_are_shown(
     page.locator(".channel", has_text="shut").get_by_role("button", name="Send a test").click()
     expect(page.locator("#verdict")).to_contain_text("shut did not take the test.")
     expect(page.locator("#verdict")).to_contain_text("no_service <img src=x onerror=alert(1)>")
+    page.locator(".lines tr", has_text="shut").get_by_role("button", name="1 attempt").click()
+    expect(page.locator("#verdict .sends li")).to_have_count(1)
+
+
+def test_a_channel_is_added_shown_without_its_address_and_removed(walk: Callable[..., Any], house: House) -> None:
+    page = walk("/ui/channels")
+    page.locator("summary", has_text="Add a channel").click()
+    form = page.locator(".asking[open]")
+    form.get_by_label("Name").fill("chat")
+    form.get_by_label("Kind").fill("slack")
+    form.get_by_label("Address").fill("ftp://hooks.slack.com/services/T0/B0/n0b0dysees")
+    form.get_by_role("button", name="Yes, add it").click()
+    expect(page.locator("#verdict")).to_contain_text("expected https://host/")
+    form.get_by_label("Address").fill("https://hooks.slack.com/services/T0/B0/n0b0dysees")
+    form.get_by_role("button", name="Yes, add it").click()
+    card = page.locator(".channel", has_text="chat")
+    expect(card).to_contain_text("slack at hooks.slack.com")
+    page.reload()
+    expect(card).to_contain_text("Nothing sent yet")
+    assert "n0b0dysees" not in page.content()
+    card.locator("summary", has_text="Remove").click()
+    page.get_by_role("button", name="Yes, remove it").click()
+    expect(card).to_have_count(0)
+    assert [c["name"] for c in house.get("/channels")] == ["team", "shut"]
+
+
+def test_the_effect_of_a_command_stands_on_its_page(walk: Callable[..., Any], house: House) -> None:
+    live = LiveRun(store=house.store, run="r9")
+    live.choose()
+    live.rest({**PULLED, "kl.pull_ratio": 1.2}, 48)
+    live.train({**PULLED, "kl.pull_ratio": 1.2}, 2, 48)
+    live.rest({**CALM, "kl.pull_ratio": 0.5}, 51, 50)
+    page = walk(f"/ui/control/command/{live.commands()[0].id}")
+    expect(page.locator("h1")).to_have_text("Set the KL coefficient 0.1 → 0.08")
+    expect(page.locator("#command-effect")).to_contain_text("Helped")
+    expect(page.locator(".signal").filter(has_text="kl.pull_ratio")).to_contain_text("1.2 → 0.4")
+    expect(page.locator(".around .main-svg").first).to_be_visible()
 
 
 PAGES = ("control", "control/policies", "control/silences", "control/audit", "channels", "run/r1")
@@ -191,6 +241,8 @@ def test_every_page_is_within_reach_of_all_and_of_a_phone(
     for path in (*PAGES, f"control/command/{command.id}"):
         page.goto(f"{house.url}/ui/{path}")
         expect(page.locator("main h1")).to_be_visible()
+        if path == "control":
+            expect(page.locator("#own-commands summary").first).to_be_visible()
         for asked in page.locator("details.asking > summary").all():
             asked.click()
         found = Axe().run(page, options={"resultTypes": ["violations"]}).response["violations"]
