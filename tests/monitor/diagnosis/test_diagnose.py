@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rlvitals.contract.alert import Severity
+from rlvitals_monitor.alerts import liveness
 from rlvitals_monitor.alerts.replay import episodes, replay
 from rlvitals_monitor.alerts.scenario import read_scenarios
 from rlvitals_monitor.diagnosis.diagnose import Incident, diagnose, one_of_each
@@ -43,7 +44,16 @@ def test_the_table_names_only_alerts_that_there_are() -> None:
     alerts = {rule.alert for rule in load_rules()} | {rule.key for rule in load_rules()}
     table = load_table()
     named = {name for cause in table.causes for name in (*cause.leads, *cause.explains, *cause.beside)}
-    assert named | set(table.codes) <= alerts
+    assert named | set(table.codes) <= alerts | liveness.NAMES
+
+
+def test_a_lost_trainer_is_one_incident_with_its_lateness_beneath() -> None:
+    ladder = [Fired(alert=rule.name, severity=rule.severity, fired=42) for rule in liveness.RULES]
+    lost = only(ladder)
+    assert (lost.cause, lost.severity, lost.is_open) == ("trainer_lost", Severity.CRITICAL, True)
+    assert set(lost.alerts) == liveness.NAMES
+    assert only(ladder[:2]).cause == "trainer_stalled"
+    assert diagnose(ladder[:1]) == []
 
 
 def test_a_nan_is_the_cause_and_what_follows_are_its_symptoms() -> None:
