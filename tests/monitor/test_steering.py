@@ -72,19 +72,20 @@ def test_an_alert_is_told_proposed_approved_applied_and_its_recovery_told(
     (proposed,) = service.get(f"{V1}/commands", params={"state": "proposed"}).json()["items"]
     assert (proposed["kind"], proposed["argument"], proposed["rule"]) == (
         "set_kl_coef",
-        0.05,
+        0.1,
         "kl_pull_dominates",
     )
-    approved = service.post(f"{V1}/commands/{proposed['id']}/approve", json={"argument": 0.04})
+    assert "0.05 was wanted" in proposed["reason"]
+    approved = service.post(f"{V1}/commands/{proposed['id']}/approve", json={"argument": 0.2})
     assert approved.status_code == 200, approved.text
 
     (command,) = report(service)["commands"]
-    assert (command["id"], command["argument"], command["who"]) == (proposed["id"], 0.04, "local")
-    outcome = {"command_id": command["id"], "state": "applied", "step": 11, "before": 1.0, "after": 0.04}
+    assert (command["id"], command["argument"], command["who"]) == (proposed["id"], 0.2, "local")
+    outcome = {"command_id": command["id"], "state": "applied", "step": 11, "before": 1.0, "after": 0.2}
     receipt = report(service, outcomes=[{"seq": 11, **outcome}])
     assert (receipt["commands"], receipt["refused"]) == ([], [])
     (applied,) = service.get(f"{V1}/commands", params={"run": "r1"}).json()["items"]
-    assert (applied["state"], applied["before"], applied["after"], applied["step"]) == ("applied", 1.0, 0.04, 11)
+    assert (applied["state"], applied["before"], applied["after"], applied["step"]) == ("applied", 1.0, 0.2, 11)
 
     report(service, *((step, 0.2) for step in range(12, 30)))
     assert told(provider.wait_for(2)[1]) == ("alert.resolved", "kl_pull_dominates")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import sys
+from dataclasses import replace
 
 from rlvitals.contract.alert import Proposal
 from rlvitals.contract.command import Bounds, CommandKind, CommandState, Knob
@@ -59,6 +60,14 @@ def bounds_of(proposal: Proposal, situation: Situation, limits: Limits, *, autom
     user = user_bounds(proposal, situation, limits, automatic=automatic)
     step = step_bounds(proposal, situation, limits)
     return user if user is None or step is None else _meet(user, step)
+
+
+def nearest(proposal: Proposal, situation: Situation, limits: Limits) -> Proposal:
+    """The same with as much of its change as one command may make."""
+    bounds = step_bounds(proposal, situation, limits)
+    if bounds is None or proposal.argument is None or not math.isfinite(proposal.argument):
+        return proposal
+    return replace(proposal, argument=min(max(proposal.argument, bounds.low), bounds.high))
 
 
 def applied_before(proposal: Proposal, situation: Situation) -> list[CommandView]:

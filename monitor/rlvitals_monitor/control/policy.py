@@ -13,7 +13,7 @@ from rlvitals.contract.command import Command, CommandKind, CommandState, Policy
 from rlvitals.contract.view import CommandView, PolicyView
 from rlvitals_monitor.control.admission import admit
 from rlvitals_monitor.control.bounds import Limits
-from rlvitals_monitor.control.change import bounds_of
+from rlvitals_monitor.control.change import bounds_of, nearest
 from rlvitals_monitor.control.situation import Refusal, Situation, Why
 
 
@@ -105,14 +105,24 @@ def decide(
 def judge(
     cause: Cause, proposal: Proposal, situation: Situation, policy: Policy, limits: Limits, now: datetime
 ) -> Decision | Refusal:
-    """What becomes of a proposal, whoever made it: a rule whose alert fires, or a KL policy at a step."""
+    """What becomes of a proposal, whoever made it: a rule whose alert fires, or a KL policy at a step.
+
+    Of a larger change than one command may make, as much is proposed as it may.
+    """
+    refused, note = admit(proposal, situation, limits), ""
+    if refused is not None and refused.why is Why.CHANGE:
+        wanted, proposal = proposal, nearest(proposal, situation, limits)
+        refused, note = admit(proposal, situation, limits), f"{wanted.argument:g} was wanted; {refused}"
     refusal = (
         _fresh(cause, limits, now)
-        or admit(proposal, situation, limits)
+        or refused
         or _settled(proposal.kind, situation, policy, limits, now)
         or _within_budget(situation, limits)
     )
-    return refusal or _issue(cause, proposal, situation, policy, limits, now)
+    if refusal is not None:
+        return refusal
+    issued = _issue(cause, proposal, situation, policy, limits, now)
+    return replace(issued, note="; ".join(said for said in (issued.note, note) if said))
 
 
 def argument_of(proposal: Proposal, limits: Limits) -> float | None:

@@ -10,13 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rlvitals.contract.alert import Proposal
-from rlvitals.contract.command import CommandKind, CommandState, Knob
+from rlvitals.contract.command import CommandKind, CommandState, Knob, Policy
 from rlvitals.contract.view import CommandView
 from rlvitals_monitor.control.admission import admit, check_argument
 from rlvitals_monitor.control.bounds import Limits
 from rlvitals_monitor.control.change import in_force
+from rlvitals_monitor.control.policy import Decision, decide
 from rlvitals_monitor.control.situation import Refusal, Situation, Why
-from tests.monitor.planted import ABLE, NOW, later
+from tests.monitor.planted import ABLE, NOW, a_transition, an_alert, later
 
 KL, LR, KNOB = CommandKind.SET_KL_COEF, CommandKind.SCALE_LR, CommandKind.SET_KNOB
 LIMITS = Limits()
@@ -148,3 +149,26 @@ def test_a_run_takes_only_so_many_changes_and_can_still_be_paused() -> None:
 def test_a_knob_that_the_run_does_not_have_is_named_with_those_it_has() -> None:
     refused = admit(Proposal(kind=KNOB, argument=1.0, knob="top_p"), CALM, LIMITS)
     assert str(refused) == "incapable: the run has no knob 'top_p'; it has: temperature"
+
+
+@pytest.mark.parametrize(("wanted", "proposed"), [(0.0005, 0.01), (0.01, 0.01), (0.03, 0.03)])
+def test_of_too_large_a_change_a_rule_proposes_as_much_as_one_command_may(wanted: float, proposed: float) -> None:
+    transition = a_transition(an_alert(proposal=Proposal(kind=KL, argument=wanted)))
+    decided = decide(transition, CALM, Policy.APPROVE, LIMITS, NOW)
+    assert isinstance(decided, Decision)
+    assert decided.command.argument == pytest.approx(proposed)
+    assert (f"{wanted:g} was wanted" in decided.note) is (wanted != proposed)
+
+
+def test_what_is_beyond_the_users_own_bounds_is_not_cut_but_refused() -> None:
+    transition = a_transition(an_alert(proposal=Proposal(kind=KL, argument=1e-9)))
+    decided = decide(transition, CALM, Policy.APPROVE, LIMITS, NOW)
+    assert isinstance(decided, Refusal)
+    assert decided.why is Why.BOUNDS
+
+
+def test_a_cut_proposal_is_never_applied_by_itself() -> None:
+    transition = a_transition(an_alert(proposal=Proposal(kind=KL, argument=0.0005)))
+    decided = decide(transition, CALM, Policy.AUTO, LIMITS, NOW)
+    assert isinstance(decided, Decision)
+    assert decided.state is CommandState.PROPOSED
