@@ -35,7 +35,9 @@ def ask(client: TestClient, **body: Any) -> Any:
 
 
 def audited(client: TestClient) -> list[tuple[str, str]]:
-    return [(line["what"], line["who"]) for line in client.get(f"{V1}/audit").json()["items"]]
+    """What people did, newest first."""
+    lines = client.get(f"{V1}/audit").json()["items"]
+    return [(line["what"], line["who"]) for line in lines if line["who"] != "service"]
 
 
 def test_a_silence_is_asked_for_listed_ended_and_audited(client: TestClient, app: FastAPI) -> None:
