@@ -12,6 +12,9 @@ _OLD = REAL + "test_verl_old.py::"
 _OURS = (
     "0.4.1, 0.5.0, 0.6.1, 0.7 and 0.8.0: verl's own driver, objects and losses; generation and workers stand in"
 )
+_NO_KNOB = {
+    Do.SET_KNOB: cannot("a knob is registered in the training's own loop, which is not yours here")
+}
 VERL = Trainer(
     title="verl",
     page="verl.md",
@@ -44,6 +47,7 @@ VERL = Trainer(
                     ),
                     *VERBS,
                 ),
+                **_NO_KNOB,
             },
         ),
     ),
@@ -68,6 +72,7 @@ VERL = Trainer(
             CLIENT + "test_verl_v1.py::test_the_learning_rate_is_scaled_on_all_ranks",
             said="one engine worker of verl's; on all ranks with objects of verl's shape",
         ),
+        **_NO_KNOB,
     },
 )
 
@@ -100,6 +105,7 @@ AGENT_R1 = Trainer(
             works(_OLD + "test_an_agents_coefficient_is_set_on_all_ranks", said=_ONE),
             *VERBS,
         ),
+        **_NO_KNOB,
     },
 )
 
@@ -122,7 +128,8 @@ OPENRLHF = Trainer(
                 untested("names and signatures were compared with their source; not run to the end"),
                 *(F.TEXT, F.LENGTH, F.REWARD, F.KL, F.RATIO, F.POLICY, F.GRADIENT, F.PROGRESS, F.SELF),
                 *(F.NUMERICS, F.CRITIC, *VERBS),
-            ),
+            )
+            | _NO_KNOB,
         ),
     ),
     rows={
@@ -143,6 +150,7 @@ OPENRLHF = Trainer(
         ),
         Do.SET_KL_COEF: works(_O + "test_an_approved_coefficient_holds_on_all_ranks_from_the_next_step_on"),
         Do.SCALE_LR: works(_R + "test_the_learning_rate_is_scaled_on_every_rank", said=_SHAPES_OPEN),
+        **_NO_KNOB,
     },
 )
 
@@ -183,5 +191,6 @@ SLIME = Trainer(
         Do.CHECKPOINT: untested("slime's own save is called on all ranks; Megatron's save was not run"),
         Do.SET_KL_COEF: works(_B + "test_a_coefficient_reaches_both_ranks_in_slimes_own_group", said=_PARTS),
         Do.SCALE_LR: cannot("Megatron's scheduler works the rate out anew at each step"),
+        **_NO_KNOB,
     },
 )

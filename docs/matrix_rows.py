@@ -37,6 +37,7 @@ _LOGGING: dict[Row, Cell] = {
         said="refused for PPO, whose loop never asks whether to stop",
     ),
     **all_of(works(_N + "test_pause_rate_and_checkpoint_work"), Do.PAUSE, Do.RESUME, Do.CHECKPOINT, Do.SCALE_LR),
+    Do.SET_KNOB: untested("knobs were turned with GRPO only"),
 }
 TRL = Trainer(
     title="TRL",
@@ -83,6 +84,9 @@ TRL = Trainer(
         F.SELF: works(_TOLD),
         **all_of(works(_STEERED), Do.SET_KL_COEF, Do.SCALE_LR, Do.CHECKPOINT),
         **all_of(works(_HELD), Do.PAUSE, Do.RESUME, Do.STOP),
+        Do.SET_KNOB: works(
+            CLIENT + "test_trl_control.py::test_a_knob_of_the_users_own_is_turned_between_two_steps_and_read_back"
+        ),
     },
 )
 
@@ -114,6 +118,7 @@ LOOP = Trainer(
         Do.CHECKPOINT: works(_C + "test_a_checkpoint_is_the_loops_own_and_is_told_with_its_path"),
         Do.SET_KL_COEF: works(_C + "test_the_coefficient_is_set_by_the_loops_handler_and_read_back"),
         Do.SCALE_LR: works(_C + "test_the_learning_rate_and_its_schedule_are_scaled"),
+        Do.SET_KNOB: works(_C + "test_a_knob_of_the_loops_own_is_told_turned_and_read_back"),
     },
 )
 

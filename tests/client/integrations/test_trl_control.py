@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -64,6 +65,31 @@ def test_the_kl_coefficient_changes_at_the_boundary_and_the_next_step_shows_it(m
     assert (outcome.state, outcome.step, outcome.before, outcome.after) == (CommandState.APPLIED, 2, 0.5, 0.05)
     assert trainer.beta == 0.05
     assert [step.values["kl.coef"] for step in tiny.steps(reporter)] == [0.5, 0.5, 0.05, 0.05]
+
+
+def test_a_knob_of_the_users_own_is_turned_between_two_steps_and_read_back(make: MakeTrainer) -> None:
+    trainer = make(temperature=1.0)
+    told = replace(command(CommandKind.SET_KNOB, 0.7), knob="temperature")
+    at: dict[int, float] = {}
+    reporters: list[rlvitals.Reporter] = []
+
+    def step_ends(step: int) -> None:
+        at[step] = trainer.temperature
+        reporters[0].control.offer([told] if step == 2 else [])
+
+    trainer.add_callback(tiny.AtStepEnd(step_ends))
+    reporters.append(rlvitals.attach(trainer))
+    reporters[0].knob(
+        "temperature",
+        lambda value: setattr(trainer, "temperature", value),
+        get=lambda: trainer.temperature,
+        low=0.5,
+        high=1.5,
+    )
+    trainer.train()
+    (outcome,) = outcomes(reporters[0])
+    assert (outcome.state, outcome.step, outcome.before, outcome.after) == (CommandState.APPLIED, 2, 1.0, 0.7)
+    assert at == {1: 1.0, 2: 1.0, 3: 0.7, 4: 0.7}
 
 
 def test_a_lower_coefficient_lowers_the_measured_pull_in_proportion(make: MakeTrainer) -> None:
