@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 
 from rlvitals.contract.alert import AlertState, Severity
-from rlvitals.contract.command import CommandState
+from rlvitals.contract.command import CommandState, Policy
 from rlvitals.contract.hooks import HookState
-from rlvitals.contract.view import Light, RunState
+from rlvitals.contract.view import Light, RunState, SilenceState
 from rlvitals_dashboard import theme
 from rlvitals_dashboard.theme import DARK, LIGHT, Theme
 
@@ -51,7 +51,8 @@ def test_a_primary_button_and_the_lines_of_a_chart_are_seen(palette: Theme) -> N
 
 
 def test_severities_and_lights_differ_by_shape_and_word_and_not_by_colour_alone() -> None:
-    for looks in (theme.SEVERITIES.values(), theme.LIGHTS.values(), theme.HOOK_STATES.values()):
+    tables = (theme.SEVERITIES, theme.LIGHTS, theme.HOOK_STATES, theme.SILENCE_STATES, theme.POLICIES)
+    for looks in (table.values() for table in (*tables, theme.VERDICTS, theme.TURNS, theme.DELIVERY_STATES)):
         assert len({look.mark for look in looks}) == len(looks)
         assert len({look.word for look in looks}) == len(looks)
 
@@ -63,6 +64,8 @@ def test_every_state_has_a_look() -> None:
     assert set(theme.RUN_STATES) == set(RunState)
     assert set(theme.COMMAND_STATES) == set(CommandState)
     assert set(theme.ALERT_STATES) == set(AlertState)
+    assert set(theme.POLICIES) == set(Policy)
+    assert set(theme.SILENCE_STATES) == set(SilenceState)
 
 
 def test_an_unknown_theme_is_the_light_one() -> None:
