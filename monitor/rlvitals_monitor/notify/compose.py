@@ -9,7 +9,7 @@ from rlvitals_monitor.notify.digest import told_runs, totals
 from rlvitals_monitor.notify.facts import facts_of, is_firing, lines_of
 from rlvitals_monitor.notify.language import Phrase, phrase_of
 from rlvitals_monitor.notify.message import Link, Message, Section, Tone
-from rlvitals_monitor.notify.notification import Act, Action, Diagnosis, Notification, Purpose, RunCount
+from rlvitals_monitor.notify.notification import Act, Action, Diagnosis, Notification, Purpose, RunCount, Sample
 from rlvitals_monitor.notify.plain_text import (
     NAME_LIMIT,
     SAMPLE_LIMIT,
@@ -105,10 +105,17 @@ def _sections(notification: Notification, say: Phrase, words: RuleWords) -> Iter
     if extras.trend is not None and extras.trend.steps:
         text = plain(_trend(extras.trend, say), TEXT_LIMIT)
         yield Section(label=say("Trend"), text=text, exact=True, pictured=True)
-    sample = extras.sample
-    if sample is not None and sample.completion:
-        label = say("Worst sample of step {step}", step=sample.step)
-        yield Section(label=label, text=spelt(sample.completion, SAMPLE_LIMIT), exact=True)
+    if extras.sample is not None and extras.sample.completion:
+        text = spelt(extras.sample.completion, SAMPLE_LIMIT)
+        yield Section(label=_sample_label(extras.sample, say), text=text, exact=True)
+
+
+def _sample_label(sample: Sample, say: Phrase) -> str:
+    label = say("Worst sample of step {step}", step=sample.step)
+    broken = say("{count} ill-formed sequences", count=sample.invalid_utf8) if sample.invalid_utf8 else ""
+    reward = "" if sample.reward is None else say("reward {reward}", reward=number(sample.reward))
+    told = ", ".join(part for part in (broken, reward) if part)
+    return say("{label} ({told})", label=label, told=told) if told else label
 
 
 def _diagnosed(found: Diagnosis, say: Phrase, words: RuleWords) -> Iterator[Section]:

@@ -92,7 +92,7 @@ def _sample(kept: Sequence[TextView]) -> Sample | None:
         completion=worst.completion,
         why=worst.why,
         reward=worst.reward,
-        token_ids=worst.token_ids,
+        invalid_utf8=worst.invalid_utf8,
     )
 
 

@@ -44,13 +44,13 @@ class RunCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """A completion to look at, untrusted and whole. ``why`` as in `rlvitals.contract.report.Text`."""
+    """A completion to look at, untrusted and whole. ``why`` and ``invalid_utf8`` as in `contract.report.Text`."""
 
     step: int
     completion: str
     why: str = ""
     reward: float | None = None
-    token_ids: tuple[int, ...] = ()
+    invalid_utf8: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,7 @@ from rlvitals_monitor.notify.channel import Channel, ChannelKind
 from rlvitals_monitor.notify.compose import compose
 from rlvitals_monitor.notify.language import Language
 from rlvitals_monitor.notify.message import Section, Tone, as_text, link_to
-from rlvitals_monitor.notify.notification import Notification, Purpose, RunCount, tell_one
+from rlvitals_monitor.notify.notification import Extras, Notification, Purpose, RunCount, Sample, tell_one
 from rlvitals_monitor.notify.plain_text import ELLIPSIS, clip, number, plain, run_name, spelt
 from rlvitals_monitor.notify.trial import make_trial
 from tests.monitor.notify.told import a_digest, a_group
@@ -288,3 +288,16 @@ def test_a_test_message_says_so_and_has_all_parts(channel: Channel) -> None:
     bare = compose(make_trial(replace(channel, samples=False, picture=False), NOW))
     assert "Worst sample" not in as_text(bare)
     assert (bare.trend, bare.links) == (None, ())
+
+
+@pytest.mark.parametrize(
+    ("reward", "told"), [(math.nan, "NaN"), (math.inf, "+Inf"), (-math.inf, "-Inf"), (0.0, "0"), (None, "")]
+)
+def test_a_sample_is_told_with_its_broken_sequences_and_its_reward(reward: float | None, told: str) -> None:
+    sample = Sample(step=7, completion="x", reward=reward, invalid_utf8=3)
+    section = compose(replace(note(), extras=Extras(sample=sample))).sections[-1]
+    rest = f", reward {told}" if told else ""
+    assert section.label == f"Worst sample of step 7 (3 ill-formed sequences{rest})"
+    assert compose(replace(note(), extras=Extras(sample=Sample(step=7, completion="x")))).sections[-1].label == (
+        "Worst sample of step 7"
+    )
