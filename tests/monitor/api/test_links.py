@@ -137,15 +137,14 @@ def test_without_a_sign_in_a_decision_leads_through_the_login_and_back(
     assert "You act as local." in stranger.get(path).text
 
 
-@pytest.mark.parametrize(
-    "onward", ["https://evil.example/", "//evil.example", "/api/v1/runs", "/ui/act/../x", "\\"]
-)
-def test_the_login_leads_nowhere_else(app: FastAPI, stranger: TestClient, onward: str) -> None:
-    for answer in (
-        stranger.get("/ui/login", params={"next": onward, "token": app.state.local_token}),
-        stranger.post("/ui/login", params={"next": onward}, data={"token": app.state.local_token}, headers=OURS),
-    ):
-        assert (answer.status_code, answer.headers["location"]) == (303, "/ui/")
+def test_the_login_leads_nowhere_else(app: FastAPI, stranger: TestClient) -> None:
+    token = app.state.local_token
+    for onward in ("https://evil.example/", "//evil.example", "/api/v1/runs", "/ui/act/../x", "\\", "/ui/act/"):
+        for answer in (
+            stranger.get("/ui/login", params={"next": onward, "token": token}),
+            stranger.post("/ui/login", params={"next": onward}, data={"token": token}, headers=OURS),
+        ):
+            assert (answer.status_code, answer.headers["location"]) == (303, "/ui/"), onward
 
 
 def test_an_alert_may_be_looked_after_and_silenced_without_a_name(
