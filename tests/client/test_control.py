@@ -396,3 +396,14 @@ def test_a_knob_whose_own_code_fails_is_refused_with_its_words() -> None:
     desk.control.knobs.add("temperature", fail, None, Knob(low=0.0, high=2.0, value=1.0))
     assert turn(desk, 1.5, 0) == "the knob's own code failed: RuntimeError: the sampler is gone"
     assert desk.control.knobs.now("temperature") == 1.0
+
+
+def test_a_factor_or_a_distance_that_a_person_types_is_not_refused_for_its_last_digit() -> None:
+    for number in range(1, 1000):
+        now, tenth = float(f"{number}e-3"), float(f"{number}e-4")
+        for before, after in ((now, tenth), (tenth, now)):
+            at = replace(AT, user_value=before, in_force=before)
+            assert verdict(command(CommandKind.SET_KL_COEF, argument=after), at) == (CommandState.DELIVERED, "")
+        knob = Knob(low=0.0, high=2.0, max_change=0.1)
+        asked = command(CommandKind.SET_KNOB, argument=round(now + 0.1, 3), knob="k")
+        assert verdict(asked, replace(AT, knob=knob, in_force=now)) == (CommandState.DELIVERED, "")

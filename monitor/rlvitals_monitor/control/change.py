@@ -16,6 +16,9 @@ from rlvitals.contract.view import CommandView
 from rlvitals_monitor.control.bounds import Limits, bounds_for, users_value
 from rlvitals_monitor.control.situation import Situation
 
+_SLACK = 1e-9
+"""A tenth of 0.7 that a person types may be a last digit below 0.7 / 10."""
+
 
 def in_force(proposal: Proposal, situation: Situation) -> float | None:
     """The value as the last applied command left it, else the user's own; None where nobody knows.
@@ -112,11 +115,13 @@ def _known(value: float | None) -> bool:
 
 
 def _times(value: float, factor: float) -> Bounds:
-    return Bounds(low=value / factor, high=min(value * factor, sys.float_info.max))
+    wide = factor * (1 + _SLACK)
+    return Bounds(low=value / wide, high=min(value * wide, sys.float_info.max))
 
 
 def _around(value: float, distance: float) -> Bounds:
-    return Bounds(low=value - distance, high=value + distance)
+    wide = distance + _SLACK * max(abs(value), distance)
+    return Bounds(low=value - wide, high=value + wide)
 
 
 def _meet(one: Bounds, other: Bounds) -> Bounds:

@@ -41,7 +41,7 @@ def proposed(app: FastAPI, client: TestClient) -> str:
 def test_a_proposal_is_listed_approved_with_another_value_and_audited(client: TestClient, proposed: str) -> None:
     (shown,) = client.get(f"{V1}/commands", params={"run": "r1", "state": "proposed"}).json()["items"]
     assert (shown["id"], shown["kind"], shown["argument"]) == (proposed, "set_kl_coef", 0.05)
-    assert shown["bounds"] == {"low": 0.01, "high": 1.0}
+    assert shown["bounds"] == pytest.approx({"low": 0.01, "high": 1.0})
     answer = client.post(f"{V1}/commands/{proposed}/approve", json={"argument": 0.01})
     assert answer.status_code == 200
     assert (answer.json()["state"], answer.json()["argument"], answer.json()["decided_by"]) == (
@@ -168,6 +168,9 @@ def test_channels_show_how_they_fare_and_never_their_address(
     ]
     delivery = client.get(f"{V1}/deliveries", params={"run": "r1"}).json()["items"][0]
     assert (delivery["state"], delivery["transition_id"], delivery["attempts"]) == ("failed", "x1", 1)
+    (sent,) = client.get(f"{V1}/deliveries/{delivery['id']}/sends").json()
+    assert (sent["number"], sent["verdict"], sent["answer"]) == (1, "permanent", "HTTP 404: no hook at ***")
+    assert client.get(f"{V1}/deliveries/unknown/sends").status_code == 404
     assert "T0KEN" not in answer.text
 
 

@@ -172,3 +172,17 @@ def test_a_cut_proposal_is_never_applied_by_itself() -> None:
     decided = decide(transition, CALM, Policy.AUTO, LIMITS, NOW)
     assert isinstance(decided, Decision)
     assert decided.state is CommandState.PROPOSED
+
+
+def test_a_factor_or_a_distance_that_a_person_types_is_not_refused_for_its_last_digit() -> None:
+    wide = Limits(approved_kl_up=100.0)
+    for number in range(1, 1000):
+        now, tenth = float(f"{number}e-3"), float(f"{number}e-4")
+        at = replace(CALM, config={"kl_coef": now})
+        assert check_argument(Proposal(kind=KL, argument=tenth), at, LIMITS) is None
+        assert (
+            check_argument(Proposal(kind=KL, argument=now), replace(at, config={"kl_coef": tenth}), wide) is None
+        )
+        knob = replace(TEMPERATURE, value=now, max_change=0.1)
+        turned = Proposal(kind=KNOB, argument=round(now + 0.1, 3), knob="temperature")
+        assert check_argument(turned, replace(CALM, knobs={"temperature": knob}), LIMITS) is None

@@ -133,7 +133,8 @@ def test_a_knob_is_told_shown_turned_and_never_handed_to_an_attempt_without_it(p
     with planted.read() as conn:
         assert read_run(conn, "r1", NOW).knobs == {"temperature": TEMPERATURE}
     made = ask(planted, KNOB, 1.4, "temperature")
-    assert (made.knob, made.bounds and (made.bounds.low, made.bounds.high)) == ("temperature", (0.5, 1.5))
+    assert made.bounds is not None
+    assert (made.knob, made.bounds.low, made.bounds.high) == ("temperature", *map(pytest.approx, (0.5, 1.5)))
     assert [command for command, _ in hand_out(planted)] == [made.id]
     told(planted, "a3")
     assert hand_out(planted) == []
