@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Annotated, Any
+from urllib.parse import urlsplit
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from rlvitals.contract.command import Policy
@@ -33,6 +34,7 @@ class Settings(BaseSettings):
     allowed_hosts: Annotated[tuple[str, ...], NoDecode, BeforeValidator(split_commas)] = Field(
         default=(), description="further names under which the service may be addressed, with commas between"
     )
+    public_url: str = Field(default="", description="the service's address for people, in messages' links")
     link_voices: Annotated[tuple[LinkAct, ...], NoDecode, BeforeValidator(split_commas)] = Field(
         default=(LinkAct.ACKNOWLEDGE, LinkAct.SILENCE),
         description="what a link in a message may do for who is not signed in, with commas between",
@@ -43,6 +45,14 @@ class Settings(BaseSettings):
     max_lines: int = Field(default=20_000, gt=0, description="most rows or lines in one batch")
     max_log_bytes: int = Field(default=64 << 20, gt=0, description="largest log for a replay or an import")
     session_hours: float = Field(default=24 * 7, gt=0)
+
+    @field_validator("public_url")
+    @classmethod
+    def _address(cls, value: str) -> str:
+        parts = urlsplit(value)
+        if value and (parts.scheme not in ("http", "https") or not parts.hostname):
+            raise ValueError("expected https://host/… or nothing")
+        return value
 
     @property
     def home_folder(self) -> Path:
@@ -59,11 +69,17 @@ class Settings(BaseSettings):
     @property
     def hosts(self) -> frozenset[str]:
         """Host names that a request may carry; any other is an attack by DNS rebinding or a missing setting."""
-        named = () if self.host in _WILDCARDS else (f"[{self.host}]" if ":" in self.host else self.host,)
+        own = (self.host, urlsplit(self.public_url).hostname or "")
+        named = (_bracketed(name) for name in own if name not in _WILDCARDS)
         return frozenset(name.lower() for name in (*LOOPBACK_NAMES, *named, *self.allowed_hosts))
 
     @property
     def url(self) -> str:
         """The address for clients on this machine."""
         host = "127.0.0.1" if self.host in _WILDCARDS else self.host
-        return f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
+        return f"http://{_bracketed(host)}:{self.port}"
+
+
+def _bracketed(host: str) -> str:
+    """As it stands in an address: IPv6 in brackets."""
+    return f"[{host}]" if ":" in host else host

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
+from pydantic import ValidationError
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from rlvitals_monitor import auth
@@ -216,12 +217,19 @@ def test_a_foreign_host_is_refused_so_that_dns_rebinding_fails(client: TestClien
     assert client.get("/healthz", headers={"host": host}).status_code == 200
 
 
-@pytest.mark.parametrize("host", ["localhost", "LOCALHOST:1", "127.0.0.1", "[::1]:8642", "box.example"])
+@pytest.mark.parametrize("host", ["LOCALHOST:1", "127.0.0.1", "[::1]:8642", "box.example", "vitals.example"])
 def test_loopback_and_configured_hosts_are_ours(settings: Settings, host: str) -> None:
-    own = create_app(settings.model_copy(update={"allowed_hosts": ("box.example",)}), with_worker=False)
+    named = {"allowed_hosts": ("box.example",), "public_url": "https://Vitals.example:8443/x"}
+    own = create_app(settings.model_copy(update=named), with_worker=False)
     with TestClient(own, base_url=BASE_URL) as client:
         bearer = {"authorization": f"Bearer {own.state.local_token}", "host": host}
         assert client.get("/api/v1/runs", headers=bearer).status_code == 200
+
+
+@pytest.mark.parametrize("url", ["vitals.example", "ftp://vitals.example", "https://", "https://[::1"])
+def test_a_public_address_that_is_none_is_refused(url: str) -> None:
+    with pytest.raises(ValidationError, match="public_url"):
+        Settings(public_url=url)
 
 
 @pytest.mark.parametrize(
