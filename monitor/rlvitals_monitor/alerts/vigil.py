@@ -5,6 +5,8 @@ Several workers may watch one database: each change is decided again under the r
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -17,6 +19,8 @@ from rlvitals_monitor.store.engine import Store
 from rlvitals_monitor.store.pulse import Heard
 
 LOOK_EVERY = timedelta(seconds=10)
+RUNS_A_LOOK = 100
+"""When a whole cluster falls silent, the worker shall not stop judging: the next look goes on with the others."""
 DEAF_AFTER = timedelta(seconds=60)
 """A gap between two looks after which nobody can say who was silent meanwhile, they or we."""
 
@@ -36,6 +40,7 @@ class Vigil:
         self._looked_at: datetime | None = None
         self._listening_since: datetime | None = None
         self._seen: dict[str, _Seen] = {}
+        self._last = ""
 
     def look(self, store: Store, now: datetime) -> list[Transition]:
         """What was recorded; nothing where it is too early for another look.
@@ -54,21 +59,28 @@ class Vigil:
         return found
 
     def _watch(self, store: Store, now: datetime, since: datetime) -> list[Transition]:
-        before, self._seen = self._seen, {}
         found: list[Transition] = []
         with store.read() as connection:
             suspects = vigil.suspects(connection, now, liveness.NAMES, liveness.RULES[-1].name)
-        for run in suspects:
+        self._seen = {run: self._seen[run] for run in suspects if run in self._seen}
+        for run in self._turn_of(suspects):
             with store.read() as connection:
                 heard = runs.read_heard(connection, run)
                 if heard is None:
                     continue
-                until = self._note(heard, before.get(run))
+                until = self._note(heard, self._seen.get(run))
                 changes = _judge(connection, heard, now, since, until)
             if changes:
                 with store.begin() as connection:
                     found += _record(connection, heard, now, since, until)
         return found
+
+    def _turn_of(self, suspects: Sequence[str]) -> Sequence[str]:
+        """At most `RUNS_A_LOOK`, which follow those of the last look."""
+        start = bisect_right(suspects, self._last)
+        chosen = [*suspects[start:], *suspects[:start]][:RUNS_A_LOOK]
+        self._last = chosen[-1] if chosen else ""
+        return chosen
 
     def _note(self, heard: Heard, before: _Seen | None) -> datetime | None:
         """Until when it was last heard in an earlier phase that takes its time."""

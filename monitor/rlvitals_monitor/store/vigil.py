@@ -20,21 +20,17 @@ _OVER = (Phase.FINISHED.value, Phase.FAILED.value)
 
 
 def suspects(connection: Connection, now: datetime, rules: Collection[str], last: str) -> list[str]:
-    """Runs of which an alert of ``rules`` may begin or end; ``last`` is the one behind which nothing comes."""
+    """Runs by id of which an alert of ``rules`` may begin or end; behind ``last`` none comes."""
     silent = runs.c.seen_at < to_micros(now - pulse.LATE_AFTER)
     stepless = or_(runs.c.progress_at.is_(None), runs.c.progress_at < to_micros(now - pulse.LATE_STEP_AFTER))
     begins = and_(runs.c.phase.not_in(_OVER), or_(silent, stepless))
     is_lost = and_(silent, exists().where(_firing([last])))
-    query = (
-        select(runs.c.id)
-        .where(
-            runs.c.seen_at > to_micros(now - NEWS_FOR),
-            or_(begins, exists().where(_firing(rules))),
-            ~is_lost,
-        )
-        .order_by(runs.c.id)
+    query = select(runs.c.id).where(
+        runs.c.seen_at > to_micros(now - NEWS_FOR),
+        or_(begins, exists().where(_firing(rules))),
+        ~is_lost,
     )
-    return list(connection.scalars(query))
+    return sorted(connection.scalars(query))
 
 
 def open_alerts(connection: Connection, run: str, rules: Collection[str]) -> list[Alert]:

@@ -136,6 +136,20 @@ def test_runs_of_long_ago_are_no_news(running: Store) -> None:
     assert watch(running, later_s, later_s + 2 * HOUR, vigil) == []
 
 
+def test_a_whole_cluster_that_falls_silent_is_told_a_part_at_each_look(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rlvitals_monitor.alerts.vigil.RUNS_A_LOOK", 2)
+    for run in ("a", "b", "c", "d", "e"):
+        speak(store, 0, steps=1, run=run)
+        speak(store, 60, run=run)
+    vigil = Vigil()
+    watch(store, 0, 240, vigil)
+    told = [{t.alert.run for t in watch(store, at, at, vigil)} for at in (270, 300, 330, 360)]
+    assert sorted(run for runs in told for run in runs) == ["a", "b", "c", "d", "e"]
+    assert max(map(len, told)) == 2
+
+
 def test_several_workers_record_each_change_once(running: Store) -> None:
     vigils = [Vigil() for _ in range(4)]
     watch(running, 120, 690, vigils[0])
