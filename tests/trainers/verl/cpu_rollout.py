@@ -144,7 +144,28 @@ class CpuAdapter(BaseRollout):
 
 
 def sort_batches() -> None:
-    """V1 takes rows in the order in which they were done: by what they hold, so that two jobs round alike."""
+    """Rows come in the order in which they were done: by what they hold, so that two jobs round alike."""
+    _sort_queued()
+    _sort_held()
+
+
+def _sort_held() -> None:
+    """V0's, whose batch is in the driver."""
+    trainers = sys.modules.get("verl.trainer.ppo.ray_trainer")
+    if trainers is None:
+        return
+    original = trainers.RayPPOTrainer._balance_batch
+
+    def balance(trainer: Any, batch: Any, *arguments: Any, **options: Any) -> Any:
+        rows = list(zip(batch.batch["prompts"].tolist(), batch.batch["responses"].tolist(), strict=True))
+        batch.reorder(torch.tensor(sorted(range(len(rows)), key=rows.__getitem__)))
+        return original(trainer, batch, *arguments, **options)
+
+    trainers.RayPPOTrainer._balance_batch = balance
+
+
+def _sort_queued() -> None:
+    """V1's, whose driver holds keys only."""
     trainers = sys.modules.get("verl.trainer.ppo.v1.trainer_base")
     if trainers is None:
         return
