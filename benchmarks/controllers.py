@@ -61,7 +61,7 @@ class Steering:
         return decision.value
 
 
-NOT_BELOW, BEATS = ("healthy",), ("drift", "overshoot")
+NOT_BELOW, BEATS = ("healthy",), ("drift", "overshoot", "overshoot_late")
 """Where the recommended policy must not be below none by more than the seeds' spread; where it must beat it."""
 
 

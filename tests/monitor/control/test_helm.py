@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
 
 from rlvitals.contract.command import CommandState, Policy
+from rlvitals_monitor.alerts import engine
 from rlvitals_monitor.control import helm, steer
 from rlvitals_monitor.control.helm import Helm
 from rlvitals_monitor.control.policy import Policies
+from rlvitals_monitor.store import steering
 from rlvitals_monitor.store.engine import Store
 from rlvitals_monitor.worker import Worker
 from tests.monitor.control.live import LIMITS, PULLED, LiveRun
@@ -39,6 +43,29 @@ def test_two_workers_on_one_database_make_one_command(store: Store) -> None:
             live.report(conn, first, *([PULLED] * count))
         for worker in (one, other):
             worker.tick(live.now(first + count - 1))
+    assert len(live.commands()) == 1
+
+
+def test_two_processes_at_the_same_moment_make_one_command(store: Store) -> None:
+    live = LiveRun(store=store)
+    live.choose()
+    live.rest(PULLED, 49)
+    with store.begin() as conn:
+        live.report(conn, 49, PULLED)
+        engine.advance(conn, steering.newest_attempt(conn, "r1") or 0, (), live.now(49))
+    together = threading.Barrier(2, timeout=30)
+
+    def look(_: int) -> list[str]:
+        together.wait()
+        return Helm(AUTO, LIMITS).look(store, live.now(49), guard)
+
+    def guard(what: str, work: Callable[[], None]) -> bool:
+        work()
+        return True
+
+    with ThreadPoolExecutor(2) as pool:
+        commanded = [run for found in pool.map(look, range(2)) for run in found]
+    assert commanded == ["r1"]
     assert len(live.commands()) == 1
 
 
