@@ -27,7 +27,7 @@ ABOUT = {
     "tail": "follow a trainer's own logs; no code in the job",
     "replay": "what would have rung over a log, and why",
     "rules": "list, check, test, back-test and learn alert rules",
-    "control": "KL policies: rehearse one over a past run",
+    "control": "who may steer and who did; KL policies, also over a past run",
     "notify": "list the channels, or send a test message to one",
     "silence": "tell nobody of some alerts for a while; maintenance",
     "token": "create, list and revoke access tokens",
