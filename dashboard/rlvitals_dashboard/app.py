@@ -14,6 +14,7 @@ from rlvitals_dashboard import deeds, nav, problem_banner
 from rlvitals_dashboard.api import Api, ApiError, NotFound, SignInNeeded
 from rlvitals_dashboard.components import Component, aria, notice, visible
 from rlvitals_dashboard.gate import Gate
+from rlvitals_dashboard.nav import PREFIX
 from rlvitals_dashboard.pages import audit as audit_page
 from rlvitals_dashboard.pages import channels as channels_page
 from rlvitals_dashboard.pages import command as command_page
@@ -23,8 +24,6 @@ from rlvitals_dashboard.pages import run as run_page
 from rlvitals_dashboard.pages import runs as runs_page
 from rlvitals_dashboard.pages import silences as silences_page
 from rlvitals_dashboard.theme import css_variables
-
-PREFIX = "/ui/"
 
 _ASSETS = Path(__file__).parent / "assets"
 _INDEX = """<!DOCTYPE html>

@@ -9,6 +9,7 @@ from dash import dcc, html
 
 from rlvitals.contract.alert import Alert
 from rlvitals.contract.command import ARGUMENT_KINDS, CommandKind, CommandState, Knob
+from rlvitals.contract.steering import SteeredView
 from rlvitals.contract.view import CommandView, RunView
 from rlvitals_dashboard.alert_panel import evidence
 from rlvitals_dashboard.asking import ask_once, do, say, say_number, subject_of
@@ -151,6 +152,17 @@ def own_commands(run: RunView) -> Component:
     return [html.Div(able, className="buttons own") if able else None, cannot if unable else None]
 
 
+def steered_by(steered: SteeredView) -> Component:
+    """Which KL policy is at the wheel, and what it said last; nothing where none is."""
+    if steered.choice is None:
+        return None
+    step = f"at step {steered.step:,}" if steered.step is not None else "no step yet"
+    wish = "held" if steered.value is None else f"asked for {number(steered.value)}"
+    said = [html.B(f"{steered.why}: "), *visible(steered.reason, 300)] if steered.why else []
+    words = ["Steered by ", html.B(visible(steered.choice.kl_policy, 40)), f": {wish}, {step}. ", *said]
+    return html.P([*words, " ", *visible(steered.stopped, 300)], className="steered")
+
+
 def _own(run: RunView, kind: CommandKind) -> Component:
     subject = subject_of(kind.value, run.id)
     field: Component = None
@@ -178,24 +190,24 @@ def _own_knob(run: RunView, name: str, knob: Knob) -> Component:
     return ask_once(["Set ", *visible(name, 40)], CONSEQUENCES[kind], act)
 
 
-def command_list(commands: Sequence[CommandView], prefix: str = "") -> Component:
-    """Newest first. With ``prefix`` each row leads to the command's own page and names its run."""
+def command_list(commands: Sequence[CommandView], prefix: str = "", *, name_run: bool = False) -> Component:
+    """Newest first. With ``prefix`` each row leads to the command's own page."""
     past = sorted(
         (c for c in commands if c.state is not CommandState.PROPOSED), key=lambda c: c.created_at, reverse=True
     )
     if not past:
         return html.P("No action so far.", className="quiet")
-    return html.Ol([_row(c, prefix) for c in past], className="commands")
+    return html.Ol([_row(c, prefix, name_run=name_run) for c in past], className="commands")
 
 
-def _row(command: CommandView, prefix: str) -> Component:
+def _row(command: CommandView, prefix: str, *, name_run: bool) -> Component:
     look = COMMAND_STATES[command.state]
     where = f" at step {command.step:,}" if command.step is not None else ""
     who = command.decided_by or command.who
     name: Component = html.Strong(title(command))
     if prefix:
         name = dcc.Link(name, href=f"{prefix}control/command/{quote(command.id, safe='')}")
-    run = [" on ", *visible(command.run, LONGEST_NAME)] if prefix else []
+    run = [" on ", *visible(command.run, LONGEST_NAME)] if name_run else []
     return html.Li(
         [
             html.Div([mark(look), name, *outcome(command), where]),

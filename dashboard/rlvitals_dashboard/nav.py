@@ -12,6 +12,8 @@ from rlvitals_dashboard.api import Api, ApiError
 from rlvitals_dashboard.components import Component, aria
 from rlvitals_dashboard.words import plural
 
+PREFIX = "/ui/"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:

@@ -20,7 +20,8 @@ from fastapi import FastAPI
 from fastapi.responses import RedirectResponse
 
 from rlvitals_dashboard.api import Api
-from rlvitals_dashboard.app import PREFIX, create_dash
+from rlvitals_dashboard.app import create_dash
+from rlvitals_dashboard.nav import PREFIX
 from rlvitals_monitor.app import create_app
 from rlvitals_monitor.auth import TOKEN_FILE
 from rlvitals_monitor.faults import plainly

@@ -14,7 +14,7 @@ from rlvitals.contract.command import CommandState
 from rlvitals.contract.view import CommandView, RunState, RunView
 from rlvitals_dashboard import nav
 from rlvitals_dashboard.api import Api, ApiError, NotFound
-from rlvitals_dashboard.command_panel import command_list, decision, own_commands
+from rlvitals_dashboard.command_panel import command_list, decision, own_commands, steered_by
 from rlvitals_dashboard.components import Component, notice, panel
 from rlvitals_dashboard.deeds import verdict_place
 from rlvitals_dashboard.heart import Block, Heart, Query
@@ -55,7 +55,8 @@ class Snapshot:
             "summary": Block(stamp=fingerprint(self._counts()), make=self._summary),
             "decisions": Block(stamp=fingerprint(self.proposed), make=lambda: self._decisions(prefix)),
             "actions": Block(
-                stamp=fingerprint(past), make=lambda: panel("What became of it", command_list(past, prefix))
+                stamp=fingerprint(past),
+                make=lambda: panel("What became of it", command_list(past, prefix, name_run=True)),
             ),
         }
 
@@ -124,7 +125,8 @@ def register(app: Dash, api: Api, prefix: str) -> None:
         if not run:
             return html.P("Choose a run to see what it can be asked for.", className="quiet")
         try:
-            return own_commands(await api.run(run))
+            known, steered = await asyncio.gather(api.run(run), api.steered(run))
+            return [*own_commands(known), steered_by(steered)]
         except NotFound:
             return html.P("There is no such run.", className="quiet")
         except ApiError as error:

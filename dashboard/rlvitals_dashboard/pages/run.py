@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
+from urllib.parse import quote
 
 from dash import ALL, Dash, Input, Output, State, dcc, html, no_update
 from dash.exceptions import PreventUpdate
@@ -44,6 +45,7 @@ from rlvitals_dashboard.config_panel import config_panel
 from rlvitals_dashboard.deeds import verdict_place
 from rlvitals_dashboard.hook_panel import checkpoint_panel, hook_panel
 from rlvitals_dashboard.live import LONGEST_TAIL, WATCH_MS, Pulse, after_trouble, fingerprint, next_change
+from rlvitals_dashboard.nav import PREFIX
 from rlvitals_dashboard.panels import FOLDED, Panel, arrange
 from rlvitals_dashboard.theme import pick
 from rlvitals_dashboard.words import number
@@ -169,11 +171,14 @@ class Snapshot:
             "config": lambda: config_panel(self.run.config),
             "decisions": self._decisions,
             "alerts": lambda: panel("Alerts", alert_list(self.alerts), count=self._count()),
-            "actions": lambda: panel("Actions", command_list(self.commands)),
+            "actions": lambda: panel("Actions", [command_list(self.commands, PREFIX), self._ask()]),
             "rules": lambda: panel("Rules", rule_list(self.rules)),
             "texts": lambda: panel("Recent completions", text_list(self.texts), count="worst first"),
         }
         return makers[name]()
+
+    def _ask(self) -> Component:
+        return dcc.Link("Ask this run for something", href=f"{PREFIX}control?run={quote(self.run.id, safe='')}")
 
     def _proposed(self) -> list[CommandView]:
         return [c for c in self.commands if c.state is CommandState.PROPOSED]
