@@ -43,11 +43,13 @@ def _take(
     conn: Connection, channel: Channel, planned: Plan, owner: str, now: datetime
 ) -> tuple[Claim | None, bool]:
     """The claim, and whether a further look would change nothing."""
+    # First of all, so that processes that change the same deliveries take turns.
+    is_turn = turns.lock(conn, channel.name, now)
     for wait, ids in (planned.waits or {}).items():
         outbox.postpone(conn, ids, wait.until, wait.why, silenced=wait.silenced)
     for dropped, ids in (planned.drops or {}).items():
         outbox.drop(conn, ids, dropped.why)
-    if not turns.lock(conn, channel.name, now):
+    if not is_turn:
         return None, True
     if channel.budget and turns.spent(conn, channel.name, now) >= channel.budget:
         return None, True

@@ -21,7 +21,7 @@ from rlvitals_monitor.notify.dispatch import deliver_due, route
 from rlvitals_monitor.notify.notice import ITEMS_LIMIT, read_notice
 from rlvitals_monitor.notify.notification import Notification, Purpose
 from rlvitals_monitor.silences.silence import Silence
-from rlvitals_monitor.store import deliveries, messages, silences, tables
+from rlvitals_monitor.store import deliveries, messages, outbox, silences, tables
 from rlvitals_monitor.store.engine import Store
 from rlvitals_monitor.store.numbers import to_micros
 from tests.monitor.notify.conftest import Opened, channel_to
@@ -319,3 +319,32 @@ def test_a_symptom_is_told_when_its_cause_is_over_and_it_still_fires(store: Stor
         "dropped",
         "it was over before it was to be told",
     )
+
+
+def test_a_plan_that_another_process_was_quicker_to_carry_out_changes_nothing(
+    store: Store, provide: Opened
+) -> None:
+    channel = channel_to(provide())
+    later_one = a_transition(an_alert(id="a2"), id="x9")
+    plant(store, FIRING, later_one)
+    route_all(store, [FIRING], NOW, channel)
+    assert take(store, channel, "quick", NOW) is not None
+    route_all(store, [later_one], NOW, channel)
+    stale = (of(store, "x1").id, of(store, "x9").id)
+    with pytest.raises(messages.SealLost), store.begin() as conn:
+        messages.seal(conn, "pager", "r1", stale, "slow", NOW, lease_s=60.0)
+    assert (of(store, "x1").message_id != "", of(store, "x9").message_id) == (True, "")
+    told = say(store, channel, NOW)
+    assert told is not None
+    assert [item.transition.id for item in told.items] == ["x9"]
+
+
+def test_what_a_plan_drops_or_lets_wait_leaves_what_was_sealed_alone(store: Store, provide: Opened) -> None:
+    channel = channel_to(provide())
+    plant(store, FIRING)
+    route_all(store, [FIRING], NOW, channel)
+    assert take(store, channel, "quick", NOW) is not None
+    with store.begin() as conn:
+        outbox.drop(conn, [of(store, "x1").id], "too late")
+        outbox.postpone(conn, [of(store, "x1").id], later(99), "too late")
+    assert (of(store, "x1").state, of(store, "x1").answer) == ("waiting", "")
