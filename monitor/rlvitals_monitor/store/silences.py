@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
+from cronsim import CronSimError
 from sqlalchemy import Connection, Row, and_, insert, or_, select, update
 
 from rlvitals.contract.view import SilencePurpose, SilenceState
@@ -15,6 +17,8 @@ from rlvitals_monitor.silences.silence import Silence
 from rlvitals_monitor.store.numbers import from_micros, to_micros
 from rlvitals_monitor.store.tables import silences
 from rlvitals_monitor.store.words import storable
+
+log = logging.getLogger(__name__)
 
 WHO_LIMIT = 128
 WHY_LIMIT = 1000
@@ -41,8 +45,17 @@ def active(conn: Connection, now: datetime) -> tuple[Silence, ...]:
     at = to_micros(now)
     wanted = and_(silences.c.starts_at <= at, silences.c.ends_at > at)
     rows = conn.execute(select(silences).where(wanted).order_by(silences.c.ends_at, silences.c.id))
-    found = (_from_row(row).at(now) for row in rows)
+    found = (_in_force(row, now) for row in rows)
     return tuple(silence for silence in found if silence is not None)
+
+
+def _in_force(row: Row[Any], now: datetime) -> Silence | None:
+    """One that cannot be read any more (a zone that this machine lacks) silences nothing, and blocks nothing."""
+    try:
+        return _from_row(row).at(now)
+    except (LookupError, ValueError, TypeError, AttributeError, CronSimError) as error:
+        log.error("silence %s cannot be read and is left out: %s", row.id, error)
+        return None
 
 
 def end(conn: Connection, silence: str, who: str, now: datetime) -> bool:

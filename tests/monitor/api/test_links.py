@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
+from rlvitals.contract.command import CommandKind
 from rlvitals.contract.view import CommandView
 from rlvitals_monitor.api.deps import utc_now
 from rlvitals_monitor.auth import COOKIE
@@ -172,6 +174,30 @@ def test_an_approval_without_a_name_counts_as_one_only_where_that_is_allowed(
     assert stranger.post(path, headers=OURS).status_code == 303
     approved = state_of(app, proposed)
     assert (approved.state.value, approved.decided_by) == ("pending", "a link in team")
+
+
+def test_where_two_must_approve_two_links_of_two_people_do_and_no_voice_without_a_name(
+    app: FastAPI, stranger: TestClient, person: Callable[..., TestClient]
+) -> None:
+    app.dependency_overrides[utc_now] = lambda: later(10)
+    app.state.settings = app.state.settings.model_copy(update={"link_voices": tuple(LinkAct)})
+    plant(app.state.store, a_transition())
+    two = replace(app.state.limits, two_person_kinds=frozenset(CommandKind))
+    with app.state.store.begin() as conn:
+        made = mailbox.propose(conn, a_transition(), Policies(), NOW, two)
+        assert isinstance(made, CommandView)
+        paths = [links.make(conn, LinkAct.APPROVE, made.id, fingerprint(made), "team", NOW) for _ in range(4)]
+    ann, bob = person("ann"), person("bob")
+    led = stranger.post(paths[0], headers=OURS)
+    assert led.headers["location"].startswith("/ui/login?next=")
+    assert ann.post(paths[0], headers=OURS).status_code == 303
+    assert "1 of 2 people" in ann.get(paths[0]).text
+    assert state_of(app, made).state.value == "proposed"
+    again = ann.post(paths[1], headers=OURS)
+    assert (again.status_code, "it needs another person" in again.text) == (409, True)
+    assert bob.post(paths[1], headers=OURS).status_code == 303
+    approved = state_of(app, made)
+    assert (approved.state.value, approved.decided_by) == ("pending", "ann, bob")
 
 
 def test_who_may_only_read_must_sign_in_as_somebody_else(

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
+from sqlalchemy import update
+
 from rlvitals.contract.view import SilencePurpose, SilenceState
 from rlvitals_monitor.silences.hours import Hours
-from rlvitals_monitor.store import silences
+from rlvitals_monitor.store import silences, tables
 from rlvitals_monitor.store.engine import Store
 from tests.monitor.planted import NOW, later
 from tests.monitor.silences.test_silence import HOUR, a_silence
@@ -46,6 +48,24 @@ def test_only_what_is_in_force_is_active(store: Store) -> None:
         assert [s.id for s in silences.active(conn, NOW)] == ["now"]
         night = silences.active(conn, NOW.replace(hour=22))
     assert [(s.id, s.ends_at) for s in night] == [("nightly", NOW.replace(hour=23))]
+
+
+def test_one_that_cannot_be_read_any_more_silences_nothing_and_holds_up_no_other(store: Store) -> None:
+    hours = Hours(cron="0 22 * * *", zone="UTC", lasts_s=60)
+    broken = {
+        "zone": {"alerts": ["rule=a"], "hours": {"cron": "0 22 * * *", "zone": "Gone/Away", "lasts_s": 60}},
+        "cron": {"alerts": ["rule=a"], "hours": {"cron": "never", "zone": "UTC", "lasts_s": 60}},
+        "more": {"alerts": ["rule=a"], "hours": {"cron": "0 22 * * *", "moon": "full"}},
+        "none": {"hours": None},
+        "text": {"alerts": ["everything"]},
+    }
+    with store.begin() as conn:
+        silences.add(conn, a_silence(id="good"))
+        for name, matchers in broken.items():
+            silences.add(conn, a_silence(id=name, hours=hours))
+            conn.execute(update(tables.silences).where(tables.silences.c.id == name).values(matchers=matchers))
+    with store.read() as conn:
+        assert [s.id for s in silences.active(conn, NOW)] == ["good"]
 
 
 def test_one_that_is_ended_is_not_in_force_any_more_and_says_who_did_it(store: Store) -> None:
