@@ -100,20 +100,6 @@ def test_a_lower_coefficient_lowers_the_measured_pull_in_proportion(make: MakeTr
     assert lowered[3].values["kl.pull_ratio"] == pytest.approx(0.1 * plain[3].values["kl.pull_ratio"], rel=1e-6)
 
 
-def test_a_knob_of_the_users_own_is_turned_between_two_steps_of_the_trainer(make: MakeTrainer) -> None:
-    trainer, at = make(max_steps=3), list[tuple[int, float]]()
-    asked: list[Command] = []
-    trainer.add_callback(tiny.AtStepEnd(lambda step: reporter.control.offer(asked if step == 2 else [])))
-    reporter = rlvitals.attach(trainer)
-    assert "vitals.knob" in reporter.run.capabilities["set_knob"]
-    reporter.knob("temperature", lambda value: at.append((trainer.state.global_step, value)), low=0.0, high=2.0)
-    asked.append(replace(command(CommandKind.SET_KNOB, 0.7), knob="temperature"))
-    trainer.train()
-    (outcome,) = outcomes(reporter)
-    assert (outcome.state, outcome.step, outcome.before, outcome.after) == (CommandState.APPLIED, 2, None, 0.7)
-    assert at == [(2, 0.7)]
-
-
 @pytest.mark.parametrize("value", [0.0, -1.0, math.nan, math.inf, None])
 def test_a_coefficient_that_is_no_positive_number_is_refused(make: MakeTrainer, value: float | None) -> None:
     trainer = make(max_steps=2)
