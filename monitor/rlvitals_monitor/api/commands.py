@@ -36,8 +36,8 @@ _Words = Annotated[str, Field(max_length=1000)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
-    """``argument``: the new KL coefficient or value of ``knob``, a factor on the learning rate, or a pause's longest
-    length in seconds.
+    """``argument``: the new KL coefficient or value of ``knob``, a factor on the learning rate, or the seconds of
+    the longest pause.
     """
 
     kind: CommandKind
