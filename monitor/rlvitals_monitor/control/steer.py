@@ -123,7 +123,8 @@ def _drive(conn: Connection, wheel: _Wheel, kept: Kept | None) -> Steered:
     memory, after = _remember(conn, wheel, kept)
     rows = [row for row in read_steps(conn, number, after, STEPS_A_CALL, wheel.now) if row.step <= judged]
     opened = steering.firing(conn, number, after)
-    coefficient = _in_force(conn, wheel)
+    told = all("kl.coef" in row.values for row in rows)
+    coefficient = None if told else _in_force(conn, wheel)
     decision, commanded = None, False
     for row in rows:
         seen = observation(row.step, row.values, row.values.get("kl.coef", coefficient), _alerts(opened, row))
@@ -131,8 +132,8 @@ def _drive(conn: Connection, wheel: _Wheel, kept: Kept | None) -> Steered:
         commanded = commanded or made
     if decision is not None:
         known = Remembered(memory=memory, chosen_at=wheel.choice.changed_at)
-        told = codec.encode(decision)
-        steering.keep(conn, number, wheel.policy.name, rows[-1].step, codec.encode(known), told)
+        said = codec.encode(decision)
+        steering.keep(conn, number, wheel.policy.name, rows[-1].step, codec.encode(known), said)
     return Steered(steps=len(rows), decision=decision, commanded=commanded)
 
 

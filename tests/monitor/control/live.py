@@ -30,7 +30,10 @@ STEP_S = 60.0
 
 @dataclass(slots=True, kw_only=True)
 class LiveRun:
-    """A step a minute. Its trainer ``obeys`` at the next step, and the KL pull goes with the coefficient."""
+    """A step a minute. Its trainer ``obeys`` at the next step, and the KL pull goes with the coefficient.
+
+    ``tells``: it reports the coefficient in force.
+    """
 
     store: Store
     run: str = "r1"
@@ -41,6 +44,7 @@ class LiveRun:
     target: float | None = 0.2
     capable: bool = True
     obeys: bool = True
+    tells: bool = True
     rules: Sequence[Rule] = ()
     cache: engine.Cache = field(default_factory=engine.Cache)
     policies: Policies = field(default_factory=lambda: Policies(default=Policy.AUTO))
@@ -66,7 +70,7 @@ class LiveRun:
         store_batch(conn, sent, self.now(number + len(rows) - 1))
 
     def _values(self, row: Mapping[str, float]) -> dict[str, float]:
-        told = {**row, "kl.coef": self.coefficient}
+        told = {**row, "kl.coef": self.coefficient} if self.tells else dict(row)
         if "kl.pull_ratio" in row:
             told["kl.pull_ratio"] = row["kl.pull_ratio"] * (self.coefficient / self.users)
         return told

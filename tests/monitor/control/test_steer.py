@@ -261,6 +261,15 @@ def test_what_is_no_number_in_the_store_is_a_hold_of_its_own_name(
     assert live.made[-1].why is why
 
 
+def test_a_run_that_does_not_tell_its_coefficient_has_the_one_that_was_applied_last(store: Store) -> None:
+    live = LiveRun(store=store, tells=False)
+    live.choose()
+    live.rest(PULLED, 48)
+    live.train(PULLED, 4, 48)
+    assert live.set_by() == [(49, "lower", 0.08)]
+    assert [d.why for d in live.made[-2:]] == [KlWhy.COOL_DOWN] * 2
+
+
 def test_an_operator_that_allows_no_automatic_change_is_told_as_the_reason(store: Store) -> None:
     live = LiveRun(store=store, limits=Limits(automatic_factor=1.0))
     live.choose()
