@@ -113,6 +113,7 @@ For all of them:
   counts do.
 - **If the service dies**, training goes on. Steps wait on disk (`~/.rlvitals/spool`) and are sent when it answers
   again, or later by `rlvitals sync`; a pause ends by itself.
+- **What it costs** a step is measured by switching our hooks within one job: [cost.md](cost.md).
 - **What is not seen** is said on the run page beside each metric, and at the end of each trainer's page.
 """
 
