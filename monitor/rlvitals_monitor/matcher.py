@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from rlvitals.contract.alert import Alert, Transition
+from rlvitals.contract.alert import Alert
 from rlvitals.contract.report import RunInfo
 
 FIELDS = ("project", "run", "rule", "metric", "severity", "framework", "model", "tag")
@@ -45,10 +45,6 @@ class Matcher:
         """A run matches by name or by id, a tag by any of its tags."""
         alike = any(fnmatchcase(value, self.pattern) for value in _values(self.field, alert, run))
         return alike is not self.negated
-
-    def holds(self, transition: Transition, run: RunInfo) -> bool:
-        """Of the alert as it was at this change."""
-        return self.matches(transition.alert, run)
 
 
 def _values(field: str, alert: Alert, run: RunInfo) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ import pytest
 
 from rlvitals.contract.report import RunInfo
 from rlvitals_monitor.matcher import Matcher
-from tests.monitor.planted import a_transition
+from tests.monitor.planted import an_alert
 
 RUN = RunInfo(
     id="r1", name="tiny [x]", project="math-7b", framework="verl", model="Qwen/Qwen3-8B", tags=("a", "prod")
@@ -40,12 +40,12 @@ RUN = RunInfo(
     ],
 )
 def test_a_matcher_holds_of_what_it_names(text: str, holds: bool) -> None:
-    assert Matcher.read(text).holds(a_transition(), RUN) is holds
+    assert Matcher.read(text).matches(an_alert(), RUN) is holds
 
 
 def test_a_run_without_tags_has_none() -> None:
-    assert not Matcher.read("tag=*").holds(a_transition(), RunInfo(id="r1"))
-    assert Matcher.read("tag!=prod").holds(a_transition(), RunInfo(id="r1"))
+    assert not Matcher.read("tag=*").matches(an_alert(), RunInfo(id="r1"))
+    assert Matcher.read("tag!=prod").matches(an_alert(), RunInfo(id="r1"))
 
 
 @pytest.mark.parametrize("text", ["", "project", "project=", "colour=red", "=x", "project~x"])

@@ -45,7 +45,7 @@ def route(conn: Connection, transition: Transition, channels: Channels, now: dat
     hearing = [channel for channel in channels if wants(channel, transition)]
     if any(channel.matchers for channel in hearing):
         run = read_info(conn, transition.alert.run)
-        hearing = [c for c in hearing if all(m.holds(transition, run) for m in c.matchers)]
+        hearing = [c for c in hearing if all(m.matches(transition.alert, run) for m in c.matchers)]
     orders = [Order(channel=channel.name, due=due(channel, transition, now)) for channel in hearing]
     orders += _escalated(transition, hearing, channels, now)
     return outbox.add(conn, transition.id, orders)
