@@ -10,7 +10,7 @@ DEMO_SECONDS ?= 150
 DEMO_OPEN ?= 1
 DEMO_FLAGS ?=
 
-.PHONY: help demo serve test test-providers crash-dispatcher test-trainers check bench bench-cases bench-peers format docs browser clean
+.PHONY: help demo serve test test-providers crash-dispatcher test-trainers control-matrix check bench bench-cases bench-peers format docs browser clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -51,7 +51,10 @@ crash-dispatcher: $(VENV)/.dev ## kill -9 of the dispatcher at claim, send and r
 	@CRASH_ROUNDS=$${CRASH_ROUNDS:-200} $(BIN)/python -m pytest tests/monitor/notify/crash -q -p no:xdist $(PYTEST_FLAGS)
 
 test-trainers: $(VENV)/.dev ## real trainers in environments of their own, minutes each (PYTEST_FLAGS='-k verl')
-	@$(BIN)/python -m pytest tests/trainers $(PYTEST_FLAGS)
+	@$(BIN)/python -m pytest tests/trainers --ignore tests/trainers/control_matrix $(PYTEST_FLAGS)
+
+control-matrix: $(VENV)/.dev ## each command at each moment of real TRL runs, the service killed meanwhile: a table
+	@$(BIN)/python -m pytest tests/trainers/control_matrix $(PYTEST_FLAGS)
 
 check: $(VENV)/.dev ## format, lint, types, import rules, fresh docs; reports sizes
 	@$(BIN)/ruff format --check .
