@@ -230,6 +230,7 @@ def test_the_effect_of_a_command_stands_on_its_page(walk: Callable[..., Any], ho
 PAGES = ("control", "control/policies", "control/silences", "control/audit", "channels", "run/r1")
 
 
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 @pytest.mark.parametrize(("width", "scheme"), [(1440, "dark"), (390, "light")])
 def test_every_page_is_within_reach_of_all_and_of_a_phone(
     walk: Callable[..., Any], house: House, width: int, scheme: str
