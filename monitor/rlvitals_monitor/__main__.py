@@ -94,7 +94,8 @@ def control(argv: list[str]) -> int:
 @plainly
 def notify(argv: list[str]) -> int:
     """Channels that alerts go to: list them, or send a test message to one."""
-    return command.notify(argv, Settings().url)
+    settings = Settings()
+    return command.notify(argv, settings.url, settings.store_url)
 
 
 @plainly

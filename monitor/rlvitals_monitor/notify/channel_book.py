@@ -40,12 +40,13 @@ class ChannelBook:
         self._looked_at: datetime | None = None
         self._loaded_at, self._failed_at = now, now if fixed.problems else None
         self._channels = fixed
-        self._tell(())
 
     @classmethod
     def of(cls, settings: NotifySettings, own_url: str, now: datetime) -> ChannelBook:
-        """Those of file and environment; those of the table come with the first look."""
-        return cls(settings.load(own_url), now, settings=settings, own_url=own_url)
+        """Those of file and environment; those of the table come with the first look. Problems are logged."""
+        book = cls(settings.load(own_url), now, settings=settings, own_url=own_url)
+        book._tell(())
+        return book
 
     @property
     def channels(self) -> Channels:

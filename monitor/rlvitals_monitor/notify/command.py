@@ -6,27 +6,45 @@ import argparse
 import sys
 from datetime import datetime, timezone
 
+from sqlalchemy.exc import SQLAlchemyError
+
 from rlvitals_monitor.notify.channel import Channels
+from rlvitals_monitor.notify.channel_book import ChannelBook
 from rlvitals_monitor.notify.dispatch import fire_test
 from rlvitals_monitor.notify.settings import NotifySettings
+from rlvitals_monitor.store.engine import Store
 
 
-def notify(argv: list[str], own_url: str = "") -> int:
+def notify(argv: list[str], own_url: str = "", store_url: str = "") -> int:
     """Channels that alerts go to: list them, or send a test message to one."""
     parser = argparse.ArgumentParser(prog="rlvitals notify", description=notify.__doc__)
     actions = parser.add_subparsers(dest="action", required=True)
     actions.add_parser("list")
     actions.add_parser("test").add_argument("channel")
     told = parser.parse_args(argv)
-    settings = NotifySettings()
     try:
-        channels = settings.load(own_url)
+        channels = _load(own_url, store_url, datetime.now(timezone.utc))
     except ValueError as error:
         sys.stderr.write(f"{error}\n")
         return 2
     for problem in channels.problems:
         sys.stderr.write(f"left out: {problem}\n")
     return _test(channels, told.channel) if told.action == "test" else _list(channels)
+
+
+def _load(own_url: str, store_url: str, now: datetime) -> Channels:
+    """Of file and environment, and of the API where there is a store. Raises ValueError."""
+    settings = NotifySettings()
+    book = ChannelBook(settings.load(own_url), now, settings=settings, own_url=own_url)
+    if not store_url:
+        return book.channels
+    store = Store(store_url)
+    try:
+        return book.refresh(store, now) if store.is_current() else book.channels
+    except SQLAlchemyError:  # no service has been started here
+        return book.channels
+    finally:
+        store.close()
 
 
 def _list(channels: Channels) -> int:

@@ -192,9 +192,9 @@ def test_a_pause_and_an_evaluation_are_waited_for_and_the_step_after_them_too(ru
     vigil = Vigil()
     found: list[Transition] = []
     clock: float = 120.0
-    for phase, minutes in ((Phase.PAUSED, 120), (Phase.UPDATE, 4), (Phase.EVAL, 50), (Phase.UPDATE, 4)):
-        for _ in range(minutes * 2):
-            clock += 30.0
+    for phase, minutes in ((Phase.PAUSED, 40), (Phase.UPDATE, 3), (Phase.EVAL, 40), (Phase.UPDATE, 3)):
+        for _ in range(minutes):
+            clock += 59.0
             speak(running, clock, phase=phase)
             found += vigil.look(running, after(clock))
     assert found == []

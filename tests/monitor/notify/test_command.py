@@ -9,6 +9,9 @@ import pytest
 from rlvitals_monitor.app import create_app
 from rlvitals_monitor.notify.command import notify
 from rlvitals_monitor.settings import Settings
+from rlvitals_monitor.store import channels as table
+from rlvitals_monitor.store.engine import Store
+from tests.monitor.batches import NOW
 from tests.monitor.notify.conftest import Opened
 from tests.monitor.notify.provider import Said
 
@@ -38,6 +41,21 @@ def test_the_list_shows_hosts_and_no_secrets(capsys: pytest.CaptureFixture[str])
 def test_a_channel_that_is_not_there_is_told_with_those_that_are(capsys: pytest.CaptureFixture[str]) -> None:
     assert notify(["test", "team"]) == 2
     assert capsys.readouterr().err == "there is no channel 'team'; there are: slack\n"
+
+
+def test_channels_that_the_api_made_are_listed_too(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
+    with store.begin() as conn:
+        table.create(conn, "mine", {"kind": "webhook", "url": "https://mine.example/T0KEN"}, "ann", NOW)
+    url = store.engine.url.render_as_string(hide_password=False)
+    assert notify(["list"], store_url=url) == 0
+    assert capsys.readouterr().out == "mine  webhook  mine.example  warning  unsigned\n"
+
+
+def test_where_no_service_was_started_the_file_is_all_there_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert notify(["list"], store_url=f"sqlite:///{tmp_path / 'absent' / 'x.db'}") == 0
+    assert "no channels" in capsys.readouterr().err
 
 
 def test_without_channels_it_says_how_to_make_one(capsys: pytest.CaptureFixture[str]) -> None:
