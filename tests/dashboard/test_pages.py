@@ -313,6 +313,21 @@ def test_a_page_says_when_the_service_is_away_and_goes_on_when_it_is_back(site: 
     expect(page.locator("#live-word")).to_have_text("Live")
 
 
+def test_the_control_page_heals_as_well_and_leaves_what_is_typed_alone(site: Site, open_page: OpenPage) -> None:
+    page = open_page(site.url, "/ui/control")
+    page.locator(".decision summary", has_text="Approve").click()
+    page.locator(".decision input[type=number]").fill("0.07")
+    site.fake.down = True
+    site.do()
+    expect(page.locator("#live-word")).to_have_text("Reconnecting")
+    site.fake.down = False
+    more = replace(site.fake.commands["c-0"], id="c-9", state=CommandState.REFUSED, reason="beta is 0")
+    site.do(lambda: site.fake.commands.update({"c-9": more}))
+    expect(page.locator(".commands")).to_contain_text("beta is 0")
+    expect(page.locator("#live-word")).to_have_text("Live")
+    expect(page.locator(".decision input[type=number]")).to_have_value("0.07")
+
+
 def test_a_run_that_does_not_exist_is_said_to_be_missing(site: Site, open_page: OpenPage) -> None:
     page = open_page(site.url, "/ui/run/nobody")
     expect(page.locator("main")).to_contain_text("no run 'nobody'")
