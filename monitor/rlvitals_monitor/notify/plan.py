@@ -13,10 +13,10 @@ from rlvitals.contract.report import RunInfo
 from rlvitals_monitor.notify.channel import Channel
 from rlvitals_monitor.notify.grouping import choose
 from rlvitals_monitor.notify.inhibition import symptoms
-from rlvitals_monitor.notify.weigh import Drop, Send, Wait, weigh
+from rlvitals_monitor.notify.weigh import Drop, Send, Wait, Weighed, weigh
 from rlvitals_monitor.silences.silence import Silence, covering
-from rlvitals_monitor.store import alerts, silences, turns
 from rlvitals_monitor.store import due as outbox_due
+from rlvitals_monitor.store import silences, turns
 from rlvitals_monitor.store.contents import heard_lately
 from rlvitals_monitor.store.due import Due, Told
 from rlvitals_monitor.store.outbox import NEWS
@@ -60,48 +60,46 @@ def plan(conn: Connection, channel: Channel, now: datetime) -> Plan:
     found = outbox_due.due(conn, channel.name, now, chosen, LARGEST)
     known = _known(conn, channel, found)
     held = _symptoms(conn, channel, found, chosen[0]) if len(chosen) == 1 else {}
-    return _sort_out(found, known, _silenced(conn, found, now), held, channel, now)
+    return _sort_out(_weigh_all(found, known, _silenced(conn, found, now), channel, now), held, now)
 
 
-def _sort_out(
-    found: Sequence[Due],
-    known: dict[str, Told],
-    silenced: Mapping[str, Silence],
-    symptoms_of: Mapping[str, str],
-    channel: Channel,
-    now: datetime,
-) -> Plan:
-    chosen: list[Due] = []
-    held: dict[Wait, list[Due]] = {}
-    waits: dict[Wait, list[str]] = {}
-    drops: dict[Drop, list[str]] = {}
+def _weigh_all(
+    found: Sequence[Due], known: dict[str, Told], silenced: Mapping[str, Silence], channel: Channel, now: datetime
+) -> list[tuple[Due, Weighed]]:
+    weighed: list[tuple[Due, Weighed]] = []
     for one in found:
         told = known.get(one.alert, Told.NO)
-        weighed = weigh(one, told, silenced.get(one.alert), channel.quiet, now)
-        cause = symptoms_of.get(one.alert, "") if one.after is AlertState.FIRING and one.purpose == NEWS else ""
-        if isinstance(weighed, Send) and cause:
-            weighed = Wait(until=now + SYMPTOM_LOOK, why=f"a symptom of {cause}, which was told", silenced=True)
-            held.setdefault(weighed, []).append(one)
-        elif isinstance(weighed, Send):
-            chosen.append(one)
-        elif isinstance(weighed, Wait):
-            waits.setdefault(weighed, []).append(one.id)
-        else:
-            drops.setdefault(weighed, []).append(one.id)
+        decided = weigh(one, told, silenced.get(one.alert), channel.quiet, now)
         if one.after is AlertState.FIRING and told is not Told.YES:
             # What becomes of the news is what its recovery, further down, has to know.
-            known[one.alert] = {Send: Told.YES, Wait: Told.NOT_YET, Drop: Told.NO}[type(weighed)]
-    if chosen:
-        chosen += [one for some in held.values() for one in some]
-    else:
-        waits |= {wait: [one.id for one in some] for wait, some in held.items()}
-    runs = {one.run for one in chosen}
-    return Plan(
-        chosen=tuple(one.id for one in chosen),
-        run=runs.pop() if len(runs) == 1 else None,
-        waits=waits,
-        drops=drops,
-    )
+            known[one.alert] = {Send: Told.YES, Wait: Told.NOT_YET, Drop: Told.NO}[type(decided)]
+        weighed.append((one, decided))
+    return weighed
+
+
+def _sort_out(weighed: Sequence[tuple[Due, Weighed]], symptoms_of: Mapping[str, str], now: datetime) -> Plan:
+    """Symptoms of what was told go where something else goes too, and wait where nothing does."""
+    going = [one for one, decided in weighed if isinstance(decided, Send)]
+    waits: dict[Wait, list[str]] = {}
+    drops: dict[Drop, list[str]] = {}
+    for one, decided in weighed:
+        if isinstance(decided, Wait):
+            waits.setdefault(decided, []).append(one.id)
+        elif isinstance(decided, Drop):
+            drops.setdefault(decided, []).append(one.id)
+    causes = {one.id: symptoms_of[one.alert] for one in going if _is_news(one) and one.alert in symptoms_of}
+    if len(causes) == len(going):
+        until, going = now + SYMPTOM_LOOK, []
+        for key, cause in causes.items():
+            wait = Wait(until=until, why=f"a symptom of {cause}, which was told", silenced=True)
+            waits.setdefault(wait, []).append(key)
+    runs = {one.run for one in going}
+    run = runs.pop() if len(runs) == 1 else None
+    return Plan(chosen=tuple(one.id for one in going), run=run, waits=waits, drops=drops)
+
+
+def _is_news(one: Due) -> bool:
+    return one.after is AlertState.FIRING and one.purpose == NEWS
 
 
 def _known(conn: Connection, channel: Channel, found: Sequence[Due]) -> dict[str, Told]:
@@ -111,11 +109,10 @@ def _known(conn: Connection, channel: Channel, found: Sequence[Due]) -> dict[str
 
 def _symptoms(conn: Connection, channel: Channel, found: Sequence[Due], run: str) -> dict[str, str]:
     """Alert → its cause, if the channel knows that; of one run, since a digest tells all."""
-    news = {one.alert for one in found if one.after is AlertState.FIRING and one.purpose == NEWS}
+    news = {one.alert for one in found if _is_news(one)}
     if not news:
         return {}
-    firing, _ = alerts.page(conn, run=run, states=[AlertState.FIRING], limit=FIRING_LIMIT)
-    known = {alert.id: alert for alert in firing} | outbox_due.read_alerts(conn, news)
+    known = outbox_due.read_alerts(conn, news | outbox_due.firing(conn, run, FIRING_LIMIT))
     return symptoms(known.values(), outbox_due.told(conn, channel.name, set(known)))
 
 

@@ -117,6 +117,12 @@ def told(conn: Connection, channel: str, of_alerts: Collection[str]) -> dict[str
     return known
 
 
+def firing(conn: Connection, run: str, limit: int) -> set[str]:
+    """The newest alerts of a run that fire now."""
+    query = select(alerts.c.id).where(alerts.c.run == run, alerts.c.state == AlertState.FIRING.value)
+    return set(conn.scalars(query.order_by(alerts.c.since_time.desc(), alerts.c.id).limit(limit)))
+
+
 def read_alerts(conn: Connection, ids: Collection[str]) -> dict[str, Alert]:
     """Alerts as they are now; one that cannot be read is left out."""
     found: dict[str, Alert] = {}

@@ -15,15 +15,15 @@ from rlvitals.contract import codec
 from rlvitals.contract.alert import Alert, AlertState, Severity, Transition
 from rlvitals.contract.view import DeliveryView, SendView
 from rlvitals_monitor.matcher import Matcher
-from rlvitals_monitor.notify.attempt import take
+from rlvitals_monitor.notify.attempt import record, take
 from rlvitals_monitor.notify.channel import Channel, Channels, Escalation
 from rlvitals_monitor.notify.dispatch import deliver_due, route
 from rlvitals_monitor.notify.notice import ITEMS_LIMIT, read_notice
 from rlvitals_monitor.notify.notification import Notification, Purpose
+from rlvitals_monitor.notify.parcel import Answer, Verdict
 from rlvitals_monitor.silences.silence import Silence
 from rlvitals_monitor.store import deliveries, messages, outbox, silences, tables
 from rlvitals_monitor.store.engine import Store
-from rlvitals_monitor.store.numbers import to_micros
 from tests.monitor.notify.conftest import Opened, channel_to
 from tests.monitor.notify.provider import Said
 from tests.monitor.notify.test_folding import LEAD, SYMPTOM
@@ -31,6 +31,7 @@ from tests.monitor.planted import NOW, a_transition, an_alert, later, plant, pla
 
 FIRING = a_transition()
 OVER = resolved(FIRING, at=later(50))
+TAKEN = Answer(verdict=Verdict.DELIVERED, words="ok")
 
 
 def route_all(store: Store, transitions: Sequence[Transition], now: datetime, *channels: Channel) -> None:
@@ -132,16 +133,18 @@ def test_many_runs_become_one_digest_whose_counts_add_up(store: Store, provide: 
 
 
 def test_no_more_messages_go_in_any_minute_than_the_budget(store: Store, provide: Opened) -> None:
-    provider = provide()
-    channel = channel_to(provider, budget=2)
+    channel = channel_to(provide(), budget=2)
+    went: list[int] = []
     for moment in range(0, 150, 10):
         fired = a_transition(an_alert(id=f"a{moment}", run=f"r{moment}"), id=f"x{moment}", at=later(moment))
         plant_all(store, fired)
         route_all(store, [fired], later(moment), channel)
-        deliver_due(store, Channels(items=(channel,)), later(moment))
-    with store.read() as conn:
-        sent = sorted((at - to_micros(NOW)) // 10**7 for at in conn.scalars(select(tables.sends.c.at)))
-    assert sent == [0, 1, 7, 8, 14]
+        taken = take(store, channel, "me", later(moment))
+        if taken is not None:
+            went.append(moment)
+            with store.begin() as conn:
+                record(conn, channel, taken, TAKEN, later(moment), 0.5)
+    assert went == [0, 10, 60, 70, 120, 130]
 
 
 def test_each_attempt_is_kept_with_the_providers_words(
