@@ -33,6 +33,7 @@ from rlvitals_monitor.api import (
     series,
     silences,
     steering,
+    texts,
 )
 from rlvitals_monitor.api.deps import utc_now
 from rlvitals_monitor.auth import BrowserGuard, Sessions
@@ -94,6 +95,7 @@ def create_app(settings: Settings, *, with_worker: bool = True) -> FastAPI:
 _PARTS = (
     collector,
     runs,
+    texts,
     series,
     alerts,
     incidents,

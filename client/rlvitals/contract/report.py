@@ -103,6 +103,22 @@ class Histogram:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TokenDetail:
+    """What stands behind a completion's first token ids.
+
+    ``pieces`` are the bytes of each id, in hexadecimal digits, which a decoder may have replaced by U+FFFD; an id
+    that has none stands for no token. ``kinds`` says what an id is where it is no ordinary token: ``special``,
+    ``added``, ``reserved``, ``unassigned``, ``out_of_range``. ``scores`` has a value of each token in their order
+    by name: ``logp`` (of the policy that is trained, nat), ``rollout_logp`` (of the sampler, nat), ``ref_logp``
+    (of the reference, nat), ``advantage``; None where a token has none.
+    """
+
+    pieces: Mapping[str, str] = field(default_factory=dict)
+    kinds: Mapping[str, str] = field(default_factory=dict)
+    scores: Mapping[str, tuple[float | None, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Text:
     """One completion. It is untrusted text: whoever shows it must escape it.
 
@@ -119,6 +135,7 @@ class Text:
     truncated: bool | None = None
     invalid_utf8: int | None = None
     why: str = "reservoir"
+    tokens: TokenDetail | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from enum import Enum
 
 from rlvitals.contract.alert import Severity, Truth
 from rlvitals.contract.command import Bounds, CommandKind, CommandState, Knob, Policy
-from rlvitals.contract.report import Json
+from rlvitals.contract.report import Json, TokenDetail
 
 
 class RunState(str, Enum):
@@ -119,7 +119,10 @@ class ExtremeView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextView:
-    """One kept completion. Untrusted text: escape it where it is shown."""
+    """One kept completion. Untrusted text: escape it where it is shown.
+
+    ``number`` names it in the service; ``tokens`` is told where it was asked for.
+    """
 
     attempt: str
     step: int
@@ -131,6 +134,20 @@ class TextView:
     truncated: bool | None = None
     invalid_utf8: int | None = None
     why: str = ""
+    number: int = 0
+    tokens: TokenDetail | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextStepView:
+    """What was kept of one step: how many completions, and among them those cut by the limit and the sequences of
+    bytes that are no UTF-8."""
+
+    attempt: str
+    step: int
+    texts: int
+    invalid_utf8: int
+    truncated: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

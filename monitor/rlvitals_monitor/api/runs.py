@@ -9,7 +9,7 @@ from fastapi.concurrency import run_in_threadpool
 
 from rlvitals.contract.hooks import HooksView
 from rlvitals.contract.report import EventKind
-from rlvitals.contract.view import ChangesView, EventView, Page, RunView, TextView
+from rlvitals.contract.view import ChangesView, EventView, Page, RunView
 from rlvitals_monitor.api.deps import (
     PAGE_DEFAULT,
     ContractResponse,
@@ -55,19 +55,6 @@ def list_runs(
 def read_run(run: RunId, _who: Reader, store: StoreDep, now: NowDep) -> ContractResponse:
     with store.read() as connection:
         return ContractResponse(runs.read_run(connection, run, now))
-
-
-@router.get("/runs/{run}/texts", response_model=list[TextView], summary="Kept completions, newest first")
-def read_texts(
-    run: RunId,
-    _who: Reader,
-    store: StoreDep,
-    step: Annotated[int | None, Query(ge=-(2**53), le=2**53)] = None,
-    limit: Limit = PAGE_DEFAULT,
-) -> ContractResponse:
-    with store.read() as connection:
-        runs.find_attempt(connection, run)
-        return ContractResponse(texts.read_texts(connection, run, step=step, limit=limit))
 
 
 @router.get("/runs/{run}/events", response_model=list[EventView], summary="Events, newest first")

@@ -194,6 +194,7 @@ texts = Table(
     Column("truncated", Boolean),
     Column("invalid_utf8", Integer),
     Column("why", String(32), nullable=False),
+    Column("tokens", JSON(none_as_null=True)),
     Index(None, "attempt", "step"),
 )
 

@@ -7,15 +7,17 @@ from array import array
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, func, insert, select
+from sqlalchemy import Connection, Row, Select, case, func, insert, or_, select
 
+from rlvitals.contract import codec
 from rlvitals.contract.report import Event, EventKind, Refusal, Text
-from rlvitals.contract.view import EventView, TextView
+from rlvitals.contract.view import EventView, TextStepView, TextView
 from rlvitals.contract.wire import STEP_MAX
-from rlvitals_monitor.store import names
+from rlvitals_monitor.errors import NotFound
+from rlvitals_monitor.store import names, token_details
 from rlvitals_monitor.store.admission import Place
 from rlvitals_monitor.store.numbers import from_micros, is_time, join, seconds_to_micros, split
-from rlvitals_monitor.store.tables import attempts, events, texts
+from rlvitals_monitor.store.tables import NumberKind, attempts, events, texts
 
 TEXT_CHARS_MAX = 65_536
 TOKEN_IDS_MAX = 65_536
@@ -23,6 +25,18 @@ TOKEN_ID_MAX = 2**32 - 1
 SAMPLE_MAX = 2**31 - 1
 WHY_CHARS_MAX = 32
 PAYLOAD_TEXT_MAX = 4_000
+NEIGHBOURS_MAX = 2_000
+_BADNESS = (
+    func.coalesce(texts.c.invalid_utf8, 0).desc(),
+    case((texts.c.why == "reservoir", 1), else_=0),
+    case(
+        {NumberKind.NAN: 0, NumberKind.NEG_INF: 1, NumberKind.FINITE: 2, NumberKind.POS_INF: 3},
+        value=texts.c.reward_kind,
+        else_=4,
+    ),
+    texts.c.reward,
+)
+"""Broken bytes first, then what was kept as a worst one, then the least reward: a NaN is worse than any."""
 
 
 def store_texts(
@@ -56,13 +70,71 @@ def store_events(
     return len(rows)
 
 
-def read_texts(connection: Connection, run: str, *, step: int | None, limit: int) -> list[TextView]:
-    """Completions of one step, or the newest ones, of all attempts."""
+def read_texts(
+    connection: Connection,
+    run: str,
+    *,
+    step: int | None,
+    limit: int,
+    attempt: str | None = None,
+    worst: bool = False,
+    with_tokens: bool = False,
+) -> list[TextView]:
+    """Completions of one step, or the newest ones, of one attempt or of all; newest or ``worst`` first."""
     query = _of_run(texts, run)
     if step is not None:
         query = query.where(texts.c.step == step)
+    if attempt:
+        query = query.where(attempts.c.id == attempt)
+    order = (*_BADNESS, texts.c.number.desc()) if worst else (texts.c.number.desc(),)
+    rows = connection.execute(query.order_by(*order).limit(limit))
+    return [_text_view(row, with_tokens=with_tokens) for row in rows]
+
+
+def read_text(connection: Connection, run: str, number: int) -> TextView:
+    """One completion with its tokens. Raises `NotFound`."""
+    row = connection.execute(_of_run(texts, run).where(texts.c.number == number)).first()
+    if row is None:
+        raise NotFound(f"run {run!r} has no completion {number}")
+    return _text_view(row, with_tokens=True)
+
+
+def read_same_prompt(connection: Connection, run: str, text: TextView, limit: int) -> list[TextView]:
+    """Others of its prompt, newest first, among the `NEIGHBOURS_MAX` that were kept before it and after it."""
+    if not text.prompt:
+        return []
+    kept = select(texts.c.number).join(attempts, attempts.c.number == texts.c.attempt).where(attempts.c.run == run)
+    before = kept.where(texts.c.number < text.number).order_by(texts.c.number.desc()).limit(NEIGHBOURS_MAX)
+    after = kept.where(texts.c.number > text.number).order_by(texts.c.number).limit(NEIGHBOURS_MAX)
+    near = or_(texts.c.number.in_(before), texts.c.number.in_(after))
+    query = _of_run(texts, run).where(near, texts.c.prompt == text.prompt)
     rows = connection.execute(query.order_by(texts.c.number.desc()).limit(limit))
     return [_text_view(row) for row in rows]
+
+
+def read_text_steps(
+    connection: Connection, attempt: tuple[int, str], *, last: int | None, limit: int
+) -> list[TextStepView]:
+    """The steps of an attempt (number, id) of which completions were kept, up to ``last``, latest first."""
+    query = select(
+        texts.c.step,
+        func.count().label("texts"),
+        func.coalesce(func.sum(texts.c.invalid_utf8), 0).label("invalid_utf8"),
+        func.coalesce(func.sum(case((texts.c.truncated, 1), else_=0)), 0).label("truncated"),
+    ).where(texts.c.attempt == attempt[0])
+    if last is not None:
+        query = query.where(texts.c.step <= last)
+    rows = connection.execute(query.group_by(texts.c.step).order_by(texts.c.step.desc()).limit(limit))
+    return [
+        TextStepView(
+            attempt=attempt[1],
+            step=row.step,
+            texts=int(row.texts),
+            invalid_utf8=int(row.invalid_utf8),
+            truncated=int(row.truncated),
+        )
+        for row in rows
+    ]
 
 
 def read_last(connection: Connection, attempt_number: int, through: int, limit: int) -> list[TextView]:
@@ -123,7 +195,7 @@ def _text_fault(text: Text) -> str:
         return f"expected token ids from 0 to {TOKEN_ID_MAX}"
     if text.invalid_utf8 is not None and not 0 <= text.invalid_utf8 <= SAMPLE_MAX:
         return f"expected invalid_utf8 from 0 to {SAMPLE_MAX}, got {text.invalid_utf8}"
-    return ""
+    return token_details.fault(text.tokens)
 
 
 def _text_row(attempt: int, text: Text) -> dict[str, Any]:
@@ -140,10 +212,11 @@ def _text_row(attempt: int, text: Text) -> dict[str, Any]:
         "truncated": text.truncated,
         "invalid_utf8": text.invalid_utf8,
         "why": names.clean(text.why, WHY_CHARS_MAX),
+        "tokens": codec.encode(text.tokens),
     }
 
 
-def _text_view(row: Row[Any]) -> TextView:
+def _text_view(row: Row[Any], *, with_tokens: bool = False) -> TextView:
     return TextView(
         attempt=row.attempt_id,
         step=row.step,
@@ -155,6 +228,8 @@ def _text_view(row: Row[Any]) -> TextView:
         truncated=row.truncated,
         invalid_utf8=row.invalid_utf8,
         why=row.why,
+        number=row.number,
+        tokens=token_details.read(row.tokens) if with_tokens else None,
     )
 
 

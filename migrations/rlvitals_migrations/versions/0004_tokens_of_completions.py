@@ -1,0 +1,23 @@
+"""What stands behind the tokens of a kept completion
+
+Revision ID: 0004
+Revises: 0003
+"""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0004"
+down_revision = "0003"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    op.add_column("texts", sa.Column("tokens", sa.JSON(), nullable=True))
+
+
+def downgrade() -> None:
+    op.drop_column("texts", "tokens")
