@@ -22,12 +22,13 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 import httpx2
-from sqlalchemy import func, select
+from sqlalchemy import func, insert, select
 
 from rlvitals.contract.alert import Alert, AlertState, Severity, Transition
-from rlvitals_monitor.store import alerts, runs
+from rlvitals_monitor.store import runs
 from rlvitals_monitor.store.engine import Store
-from rlvitals_monitor.store.tables import deliveries
+from rlvitals_monitor.store.numbers import to_micros
+from rlvitals_monitor.store.tables import alerts, deliveries, transitions
 from tests.monitor.notify.provider import Got, Provider, Said
 
 ALERTS, RUNS, STORM_S, QUIET_S, BEAT_S = 10_000, 100, 60.0, 15.0, 0.5
@@ -170,10 +171,10 @@ def _storm(store: Store) -> float:
         numbers = [runs.find_attempt(conn, f"r{run}")[0] for run in range(RUNS)]
     for beat in range(beats):
         with store.begin() as conn:
-            for number in range(ALERTS * beat // beats, ALERTS * (beat + 1) // beats):
-                fired = _fired(number, datetime.now(timezone.utc))
-                alerts.save(conn, numbers[number % RUNS], fired.alert)
-                alerts.add_transition(conn, fired)
+            some = range(ALERTS * beat // beats, ALERTS * (beat + 1) // beats)
+            fired = [_fired(number, datetime.now(timezone.utc)) for number in some]
+            conn.execute(insert(alerts), [_alert_row(one.alert, numbers) for one in fired])
+            conn.execute(insert(transitions), [_transition_row(one) for one in fired])
         time.sleep(max(0.0, began + (beat + 1) * BEAT_S - time.monotonic()))
     return time.monotonic() - began
 
@@ -194,6 +195,35 @@ def _fired(number: int, now: datetime) -> Transition:
     )
     before, after = AlertState.PENDING, AlertState.FIRING
     return Transition(id=alert.id, alert=alert, before=before, after=after, step=number, at=now, reason="storm")
+
+
+def _alert_row(alert: Alert, numbers: Sequence[int]) -> dict[str, object]:
+    return {
+        "id": alert.id,
+        "run": alert.run,
+        "attempt": numbers[int(alert.run[1:])],
+        "rule": alert.rule,
+        "severity": alert.severity.value,
+        "state": alert.state.value,
+        "since_step": alert.since_step,
+        "since_time": to_micros(alert.since_time),
+        "body": alert,
+    }
+
+
+def _transition_row(fired: Transition) -> dict[str, object]:
+    return {
+        "id": fired.id,
+        "alert": fired.alert.id,
+        "run": fired.alert.run,
+        "before": fired.before.value,
+        "after": fired.after.value,
+        "step": fired.step,
+        "at": to_micros(fired.at),
+        "reason": fired.reason,
+        "body": fired.alert,
+        "routed": False,
+    }
 
 
 def _settle(store: Store) -> float:

@@ -32,7 +32,8 @@ from rlvitals_monitor.store.engine import Store
 TICK_S = 1.0
 """How often an idle worker looks for work that other processes left."""
 ATTEMPTS_A_TICK = 64
-ROUTED_A_ROUND = 200
+ROUTED_A_ROUND = 50
+"""Transitions in one transaction: reports wait no longer than it takes."""
 ROUNDS_A_TICK = 20
 """Most batches of steps of one attempt in one tick, so that a long backlog does not starve the others."""
 NEWS_FOR = timedelta(hours=24)
