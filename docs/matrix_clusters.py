@@ -12,9 +12,7 @@ _OLD = REAL + "test_verl_old.py::"
 _OURS = (
     "0.4.1, 0.5.0, 0.6.1, 0.7 and 0.8.0: verl's own driver, objects and losses; generation and workers stand in"
 )
-_NO_KNOB = {
-    Do.SET_KNOB: cannot("a knob is registered in the training's own loop, which is not yours here")
-}
+_NO_KNOB = {Do.SET_KNOB: cannot("a knob is registered in the training's own loop, which is not yours here")}
 VERL = Trainer(
     title="verl",
     page="verl.md",
