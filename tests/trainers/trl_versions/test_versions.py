@@ -11,6 +11,7 @@ import pytest
 
 from rlvitals.contract.command import CommandKind
 from rlvitals.integrations.trl import measure, places, pull
+from rlvitals.knobs import NO_KNOB
 from rlvitals.probes.ratios import NO_OLD
 from tests.trainers.trl_versions.lived import CURRENT, lived
 
@@ -157,7 +158,7 @@ def test_commands_are_carried_out_and_their_values_read_back(story: Story) -> No
     assert {state for state, *_ in outcomes.values()} == {"applied"}
     assert steered["kl"] == [0.05] + [0.02] * 4
     assert steered["lr"] == pytest.approx([1e-2] * 2 + [5e-3] * 3)
-    assert steered["can"] == {kind.value: "" for kind in CommandKind}
+    assert steered["can"] == {kind.value: "" for kind in CommandKind} | {"set_knob": NO_KNOB}
 
 
 def test_a_pause_holds_between_two_steps_and_stop_saves(story: Story) -> None:
