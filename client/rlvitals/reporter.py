@@ -20,7 +20,17 @@ from rlvitals import config, guard, notices
 from rlvitals.contract import codec
 from rlvitals.contract.command import Command, CommandKind, Knob, Outcome
 from rlvitals.contract.evaluation import is_evaluation
-from rlvitals.contract.report import Event, EventKind, Extreme, Heartbeat, Histogram, Phase, RunInfo, Text
+from rlvitals.contract.report import (
+    Event,
+    EventKind,
+    Extreme,
+    Heartbeat,
+    Histogram,
+    Phase,
+    RunInfo,
+    Text,
+    TokenDetail,
+)
 from rlvitals.control import Control
 from rlvitals.drops import Drops
 from rlvitals.follow import Taken, commands_taken
@@ -197,6 +207,7 @@ class Reporter:
         truncated: bool | None = None,
         invalid_utf8: int | None = None,
         why: str = "reservoir",
+        tokens: TokenDetail | None = None,
     ) -> None:
         """Journals one completion, cut to the bounds above. ``sample`` is its row in the step's batch.
 
@@ -215,6 +226,7 @@ class Reporter:
             truncated=None if truncated is None else bool(truncated),
             invalid_utf8=None if invalid_utf8 is None else int(invalid_utf8),
             why=why[:32],
+            tokens=tokens,
         )
         cut = len(completion) > COMPLETION_CHARS_MAX or len(prompt) > PROMPT_CHARS_MAX
         self.texts_cut += cut or len(token_ids) > TOKEN_IDS_MAX

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from rlvitals.contract.metrics import METRICS, Family
+from rlvitals.contract.report import TokenDetail
 
 RESERVOIR, WORST_UTF8, LONGEST = 2, 2, 1
 """How many of each kind are kept; and the one with the largest ratio, which is known when the step is over."""
@@ -31,6 +32,7 @@ class Sample:
     truncated: bool
     invalid_utf8: int | None
     why: str
+    tokens: TokenDetail | None = None
 
 
 Shelf: TypeAlias = Callable[[int, str], "Sample | None"]

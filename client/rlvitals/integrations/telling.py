@@ -84,6 +84,7 @@ class Teller:
             truncated=sample.truncated,
             invalid_utf8=sample.invalid_utf8,
             why=sample.why,
+            tokens=sample.tokens,
         )
 
     def _tell_alone(self, finished: Finished) -> None:

@@ -359,6 +359,9 @@ def test_a_tokenizer_tells_of_the_text_and_ranges_override_it(policy: Path) -> N
     texts = [record for record in tiny.records(vitals.reporter) if isinstance(record, Text)]
     assert {text.invalid_utf8 for text in texts} == {0, 1}
     assert {text.prompt for text in texts} == {"p", "q"}
+    (damaged,) = [text.tokens for text in texts if text.invalid_utf8]
+    assert damaged is not None
+    assert damaged.pieces == {str(a[0]): "61", str(e_acute[0]): "c3"}
     refused = last_of_unreadable(object())
     assert "not measured" in refused.missing["text.invalid_utf8_count"]
 

@@ -15,6 +15,7 @@ from rlvitals.integrations.loop.facts import GROUPED, NO_GROUPING, Facts
 from rlvitals.integrations.loop.measure import tensor
 from rlvitals.integrations.samples import LONGEST, RESERVOIR, WORST_UTF8, Sample, Shelf
 from rlvitals.integrations.texts import TextReader, read_content, shown_text
+from rlvitals.integrations.token_details import token_detail
 from rlvitals.probes.advantages import measure_advantages
 from rlvitals.probes.arguments import ShapeError
 from rlvitals.probes.arrays import Flags, Floats, Whole, flags, floats, is_tensor, whole
@@ -230,22 +231,23 @@ class RolloutReader:
             row = number - told.first_sample
             if not 0 <= row < told.size:
                 return None
+            ids = told.ids[row, : told.lengths[row]].tolist()
             return Sample(
                 sample=number,
-                completion=texts[row] if texts is not None else self._decoded(told, row),
+                completion=texts[row] if texts is not None else self._decoded(ids),
                 prompt=shown_text(prompts[row]) if prompts is not None else "",
-                token_ids=tuple(told.ids[row, : told.lengths[row]].tolist()),
+                token_ids=tuple(ids),
                 reward=float(totals[row]) if totals is not None else None,
                 truncated=bool(self._ended(told, slice(row, row + 1), finish_reasons).counts.get(CUT, 0)),
                 invalid_utf8=int(rows.utf8.errors[row]) if rows else None,
                 why=why,
+                tokens=token_detail(self.text.table, ids),
             )
 
         return take if self.keep else None
 
-    def _decoded(self, told: Rollout, row: int) -> str:
+    def _decoded(self, ids: list[int]) -> str:
         decode = getattr(self.facts.tokenizer, "decode", None)
-        ids = told.ids[row, : told.lengths[row]].tolist()
         return str(attempt(decode, ids) or "") if decode is not None else ""
 
 

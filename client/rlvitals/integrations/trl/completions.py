@@ -12,6 +12,7 @@ import numpy as np
 from rlvitals.guard import Guard
 from rlvitals.integrations.samples import LONGEST, RESERVOIR, WORST_UTF8, Sample, Shelf
 from rlvitals.integrations.texts import TextReader, read_content, shown_text
+from rlvitals.integrations.token_details import token_detail
 from rlvitals.integrations.trl import facts
 from rlvitals.integrations.trl.rewards import RewardReader
 from rlvitals.probes.arrays import Flags, Floats, Whole, flags
@@ -150,6 +151,7 @@ class Reader:
                 truncated=bool(truncated[row]) if truncated is not None else False,
                 invalid_utf8=int(rows.utf8.errors[row]) if rows else None,
                 why=why,
+                tokens=token_detail(self.text.table, generation.ids[row]),
             )
 
         return take
