@@ -168,32 +168,6 @@ class EventView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IncidentView:
-    """Alerts of one attempt under the cause that explains them, in the order of onset.
-
-    ``change`` leads from a trainer to what to set there, ``isnt`` says what it is not. ``healthy_checkpoint`` is
-    the last one saved before the onset, None if none was. ``gpu_hours`` were spent since the onset, None if nobody
-    said how many devices there are.
-    """
-
-    cause: str
-    severity: Severity
-    headline: str
-    confidence: str
-    advice: str
-    onset_step: int
-    onset_at: datetime | None
-    is_open: bool
-    alerts: tuple[str, ...]
-    evidence: tuple[str, ...]
-    change: Mapping[str, str] = field(default_factory=dict)
-    isnt: str = ""
-    healthy_checkpoint: int | None = None
-    healthy_checkpoint_path: str = ""
-    gpu_hours: float | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ChangesView:
     """Pass ``version`` back as ``after``: the answer comes as soon as something newer is there."""
 

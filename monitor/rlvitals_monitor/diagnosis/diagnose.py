@@ -17,7 +17,8 @@ AFTER_STEPS = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Incident:
-    """``leads`` and ``symptoms`` are in the order of onset; ``severity`` is the strongest among them."""
+    """``leads`` and ``symptoms`` are in the order of onset; ``severity`` is the strongest among them; ``ids`` are
+    the stored alerts."""
 
     cause: str
     severity: Severity
@@ -30,6 +31,7 @@ class Incident:
     change: tuple[tuple[str, str], ...] = ()
     isnt: str = ""
     is_open: bool = True
+    ids: tuple[str, ...] = ()
 
 
 def diagnose(fired: Iterable[Fired], table: Table | None = None) -> list[Incident]:
@@ -83,6 +85,7 @@ def _incident(cause: Cause, taken: Sequence[Fired], led: Sequence[Fired]) -> Inc
         change=tuple(cause.change.items()),
         isnt=cause.isnt,
         is_open=any(one.resolved is None for one in taken),
+        ids=tuple(e.id for e in taken if e.id),
     )
 
 
@@ -97,6 +100,10 @@ def one_of_each(incidents: Iterable[Incident]) -> list[Incident]:
             strongest = max(first.severity, incident.severity, key=lambda severity: severity.rank)
             alerts = tuple(dict.fromkeys([*first.alerts, *incident.alerts]))
             found[incident.cause] = replace(
-                first, severity=strongest, alerts=alerts, is_open=first.is_open or incident.is_open
+                first,
+                severity=strongest,
+                alerts=alerts,
+                is_open=first.is_open or incident.is_open,
+                ids=(*first.ids, *incident.ids),
             )
     return list(found.values())

@@ -9,7 +9,8 @@ from rlvitals.contract.alert import Alert, Severity
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fired:
-    """One alert from firing to its end; ``resolved`` is None while it is open. ``where`` names its token."""
+    """One alert from firing to its end; ``resolved`` is None while it is open. ``where`` names its token, ``id`` the
+    stored alert."""
 
     alert: str
     severity: Severity
@@ -19,6 +20,7 @@ class Fired:
     value: float | None = None
     threshold: float | None = None
     where: str = ""
+    id: str = ""
 
     @classmethod
     def of(cls, alert: Alert) -> Fired | None:
@@ -33,6 +35,7 @@ class Fired:
             metric=alert.metric,
             value=alert.value,
             threshold=alert.threshold,
+            id=alert.id,
         )
 
     @property

@@ -91,6 +91,16 @@ def read_texts(
     return [_text_view(row, with_tokens=with_tokens) for row in rows]
 
 
+def read_worst(
+    connection: Connection, attempt_number: int, first: int, last: int, *, limit: int
+) -> list[TextView]:
+    """Completions of an attempt between two steps, worst first."""
+    query = select(texts, attempts.c.id.label("attempt_id")).join(attempts, attempts.c.number == texts.c.attempt)
+    here = (texts.c.attempt == attempt_number) & texts.c.step.between(first, last)
+    rows = connection.execute(query.where(here).order_by(*_BADNESS, texts.c.step, texts.c.number).limit(limit))
+    return [_text_view(row) for row in rows]
+
+
 def read_text(connection: Connection, run: str, number: int) -> TextView:
     """One completion with its tokens. Raises `NotFound`."""
     row = connection.execute(_of_run(texts, run).where(texts.c.number == number)).first()
