@@ -28,6 +28,7 @@ from rlvitals_monitor.api import (
     policies,
     problems,
     replay,
+    rule_edits,
     rules,
     runs,
     series,
@@ -80,7 +81,7 @@ def create_app(settings: Settings, *, with_worker: bool = True) -> FastAPI:
     notify = NotifySettings()
     app.state.channel_book = ChannelBook.of(notify, settings.url, utc_now())
     app.state.heartbeat = _heartbeat(app, notify)
-    app.state.rulebook = RuleBook.of(RuleSettings(), utc_now())
+    app.state.rulebook = RuleBook.of(RuleSettings(), utc_now(), app.state.store)
     app.state.worker = app.state.dispatcher = None
     app.add_middleware(BrowserGuard, hosts=settings.hosts)
     problems.install(app)
@@ -99,6 +100,7 @@ _PARTS = (
     series,
     alerts,
     incidents,
+    rule_edits,
     rules,
     replay,
     backtests,

@@ -67,7 +67,7 @@ class Worker:
         clock: Callable[[], datetime] = lambda: datetime.now(timezone.utc),
     ) -> None:
         self._store, self._live, self._told, self._clock = store, live, told, clock
-        self._book = book or (RuleBook.of(RuleSettings(), clock()) if rules is None else None)
+        self._book = book or (RuleBook.of(RuleSettings(), clock(), store) if rules is None else None)
         self.rules = self._book.rules if self._book is not None else tuple(rules or ())
         fixed = channels if isinstance(channels, Channels) else Channels()
         self._channels = channels if callable(channels) else lambda: fixed

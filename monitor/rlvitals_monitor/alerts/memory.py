@@ -97,9 +97,13 @@ def restore(rules: Sequence[Rule], config: Json, kept: Json) -> AttemptMemory:
 
 def verdicts_of(kept: Json) -> tuple[dict[str, Verdict], frozenset[str]]:
     """What the rules page needs of a stored memory: the last verdicts, and the metrics ever seen."""
-    verdicts = codec.decode(dict[str, Verdict], _mapping(kept, "verdicts"), "memory.verdicts")
-    seen = _mapping(kept, "window").get("seen")
-    return verdicts, frozenset(map(str, seen)) if isinstance(seen, Sequence) else frozenset()
+    return said_of(_mapping(kept, "verdicts"), _mapping(kept, "window").get("seen"))
+
+
+def said_of(verdicts: object, seen: object) -> tuple[dict[str, Verdict], frozenset[str]]:
+    """The same of those two parts of it."""
+    known = codec.decode(dict[str, Verdict], verdicts, "memory.verdicts")
+    return known, frozenset(map(str, seen)) if isinstance(seen, Sequence) else frozenset()
 
 
 def _dump_rule(memory: RuleMemory) -> dict[str, object]:

@@ -10,12 +10,14 @@ from fastapi import APIRouter, Request
 
 from rlvitals.contract import codec
 from rlvitals_monitor.alerts.replay import Episode
+from rlvitals_monitor.alerts.rulebook import RuleBook
 from rlvitals_monitor.api.deps import ContractResponse, Reader, StoreDep
 from rlvitals_monitor.api.replay import own_rules
-from rlvitals_monitor.api.rules import RulesDep
+from rlvitals_monitor.api.rules import RuleBookDep, RulesDep
 from rlvitals_monitor.api.uploads import limiter
 from rlvitals_monitor.backtest import Chosen, try_stored
 from rlvitals_monitor.errors import BadRequest, TooLarge
+from rlvitals_monitor.rules.document import RuleFileError
 from rlvitals_monitor.rules.rule import Rule
 from rlvitals_monitor.store.engine import Store
 from rlvitals_monitor.store.names import RUN_ID
@@ -39,10 +41,14 @@ class ChosenRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BacktestRequest:
-    """``rules`` and ``against`` are texts of rule files, each over the catalogue; empty: the rules in force."""
+    """``rules`` and ``against`` are texts of rule files, each over the catalogue; empty: the rules in force.
+
+    ``edited``: in place of ``rules`` those that would be in force with this text as the edited rule document.
+    """
 
     runs: tuple[ChosenRun, ...]
     rules: str = ""
+    edited: str | None = None
     against: str | None = None
 
 
@@ -57,6 +63,7 @@ _BODY: dict[str, Any] = {
                     "properties": {
                         "runs": {"type": "array", "items": {"type": "object"}, "maxItems": RUNS_MAX},
                         "rules": {"type": "string"},
+                        "edited": {"type": "string"},
                         "against": {"type": "string"},
                     },
                 }
@@ -67,12 +74,14 @@ _BODY: dict[str, Any] = {
 
 
 @router.post("/rules/backtest", summary="How precise the rules are on chosen past runs", openapi_extra=_BODY)
-async def post_backtest(request: Request, _who: Reader, store: StoreDep, rules: RulesDep) -> ContractResponse:
+async def post_backtest(
+    request: Request, _who: Reader, store: StoreDep, book: RuleBookDep, rules: RulesDep
+) -> ContractResponse:
     """Writes nothing."""
     asked = codec.decode(BacktestRequest, codec.loads(await _body(request)))
     if not 1 <= len(asked.runs) <= RUNS_MAX:
         raise BadRequest(f"expected 1 to {RUNS_MAX} runs, got {len(asked.runs)}", field="runs")
-    ours = own_rules(asked.rules) if asked.rules else rules
+    ours = _ours(asked, book) or rules
     theirs = None
     if asked.against is not None:
         theirs = own_rules(asked.against, "against") if asked.against else rules
@@ -85,6 +94,18 @@ async def post_backtest(request: Request, _who: Reader, store: StoreDep, rules: 
         return told
 
     return ContractResponse(await anyio.to_thread.run_sync(work, limiter=limiter(request.app.state)))
+
+
+def _ours(asked: BacktestRequest, book: RuleBook) -> tuple[Rule, ...]:
+    """Nothing where the rules in force are meant. Raises `BadRequest`."""
+    if asked.edited is None:
+        return own_rules(asked.rules) if asked.rules else ()
+    if asked.rules:
+        raise BadRequest("expected rules or edited, got both", field="edited")
+    try:
+        return book.over(asked.edited)
+    except RuleFileError as error:
+        raise BadRequest(str(error), field="edited") from None
 
 
 async def _body(request: Request) -> bytes:

@@ -34,6 +34,14 @@ class Item:
     def fail(self, expected: str) -> RuleFileError:
         return RuleFileError([f"{self.where}: {expected}"])
 
+    def source(self) -> str:
+        """The node as it was written, its first column at the margin."""
+        start, end = self.node.start_mark, self.node.end_mark
+        if start.buffer is None:
+            return ""
+        first, *rest = start.buffer[start.pointer : end.pointer].rstrip("\0 \n").split("\n")
+        return "\n".join([first, *(line.removeprefix(" " * start.column) for line in rest)])
+
     def text(self) -> str:
         """A scalar as written; folded text on one line."""
         return " ".join(self.lines().split())

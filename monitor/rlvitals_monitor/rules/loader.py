@@ -26,6 +26,8 @@ from rlvitals_monitor.rules.rule import (
 )
 
 CATALOGUE = Path(__file__).parent / "catalogue"
+EDITED = "edited"
+"""What a document that is no file is called where its lines are named."""
 NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 METRIC_NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 
@@ -52,12 +54,13 @@ def load_text(text: str, file: str = "rules.yaml") -> tuple[Rule, ...]:
     return _File(text, file).rules
 
 
-def load_rules(paths: Iterable[Path] = ()) -> tuple[Rule, ...]:
-    """The shipped catalogue with the user's files on top.
+def load_rules(paths: Iterable[Path] = (), edited: str = "") -> tuple[Rule, ...]:
+    """The shipped catalogue with the user's files on top, and the ``edited`` document over them all.
 
     A user's rule of the same alert and severity takes the shipped one's place; ``off: [alert]`` takes rules away.
     """
-    return _layered([*_shipped(), *(_File(_read(path), str(path)) for path in paths)])
+    files = [*_shipped(), *(_File(_read(path), str(path)) for path in paths)]
+    return _layered([*files, _File(edited, EDITED)] if edited.strip() else files)
 
 
 def load_over(text: str, file: str = "rules.yaml") -> tuple[Rule, ...]:
@@ -217,6 +220,7 @@ class _File:
             inhibited_by=tuple(_name(entry) for entry in _list(entries.get("inhibited_by"))),
             action=self._action(entries.get("action")),
             where=item.where,
+            source=item.source(),
         )
 
     def _program(self, item: Item, wanted: Kind) -> Program:

@@ -68,7 +68,7 @@ class Rule:
 
     ``hold`` is YAML's ``for``. Of each entry of ``needs`` at least one metric must be there, or the rule is
     dormant. While an alert named in ``inhibited_by`` fires, this rule's does not begin: it would be its symptom.
-    ``reason`` says where the threshold comes from. ``where`` is file and line.
+    ``reason`` says where the threshold comes from. ``where`` is file and line, ``source`` the YAML itself.
     """
 
     alert: str
@@ -88,6 +88,7 @@ class Rule:
     inhibited_by: tuple[str, ...] = ()
     action: Action | None = None
     where: str = ""
+    source: str = field(default="", repr=False, compare=False)
     key: str = field(init=False)
     programs: tuple[Program, ...] = field(init=False)
     remembering: tuple[Remembering, ...] = field(init=False)
@@ -106,6 +107,12 @@ class Rule:
         object.__setattr__(self, "remembering", tuple(calls.values()))
         object.__setattr__(self, "learns", bool(calls) or self.of[1] > 1)
         object.__setattr__(self, "fingerprint", hashlib.sha256(parts.encode()).hexdigest()[:16])
+
+
+def as_document(rule: Rule) -> str:
+    """The rule as a rule file of its own, as it is written."""
+    body = "".join(f"      {line}\n" if line else "\n" for line in rule.source.split("\n"))
+    return f"groups:\n  - name: {rule.group}\n    rules:\n    - {body.lstrip(' ')}"
 
 
 def fill(text: str, value: float | None, threshold: float | None, step: int, metric: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, or_, select
@@ -63,6 +63,17 @@ def behind(connection: Connection, limit: int) -> list[tuple[int, str]]:
 def find(connection: Connection, attempt_number: int) -> Kept | None:
     row = connection.execute(select(evaluations).where(evaluations.c.attempt == attempt_number)).one_or_none()
     return None if row is None else Kept(step=row.step, memory=row.memory)
+
+
+def last_words(connection: Connection, attempt_numbers: Collection[int]) -> dict[int, tuple[object, object]]:
+    """By attempt: the verdicts and the metrics ever seen, without the rest of the memory."""
+    memory = evaluations.c.memory
+    rows = connection.execute(
+        select(
+            evaluations.c.attempt, memory["verdicts"].label("verdicts"), memory[("window", "seen")].label("seen")
+        ).where(evaluations.c.attempt.in_(attempt_numbers))
+    )
+    return {row.attempt: (row.verdicts, row.seen) for row in rows}
 
 
 def cursor(connection: Connection, attempt_number: int) -> int | None:

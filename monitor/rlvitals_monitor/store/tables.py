@@ -436,3 +436,14 @@ steering_memory = Table(
     Column("memory", JSON, nullable=False),
     Column("decision", JSON, nullable=False),
 )
+
+edited_rules = Table(
+    "edited_rules",
+    METADATA,
+    # Every rule document that was put in force by the API; the highest number is. None is ever changed.
+    Column("number", BigInteger, primary_key=True, autoincrement=False),
+    Column("text", Text, nullable=False),
+    Column("why", String(500), nullable=False),
+    Column("changed_at", BigInteger, nullable=False),
+    Column("changed_by", String(128), nullable=False),
+)
