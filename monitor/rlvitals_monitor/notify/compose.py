@@ -129,8 +129,9 @@ def _diagnosed(found: Diagnosis, say: Phrase, words: RuleWords) -> Iterator[Sect
 
 
 def _section(label: str, text: str) -> Iterator[Section]:
-    if text:
-        yield Section(label=label, text=plain(text, TEXT_LIMIT))
+    """None where nothing can be read: a provider may refuse a message for one empty part."""
+    if shown := plain(text, TEXT_LIMIT):
+        yield Section(label=label, text=shown)
 
 
 def _trend(trend: Trend, say: Phrase) -> str:

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import httpx2
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from rlvitals.contract.report import RunInfo
@@ -215,6 +215,8 @@ HTTP = [one for one in SIMULATORS if isinstance(one, HttpSimulator) and KINDS[on
 
 @settings(max_examples=15, deadline=None)
 @given(words=st.text(max_size=400), digest=st.booleans())
+@example(words=" \u200b\x00\n", digest=False)
+@example(words=" \u200b\x00\n", digest=True)
 @pytest.mark.parametrize("simulator", HTTP, ids=lambda one: one.kind.value)
 def test_no_text_makes_a_message_that_a_provider_would_not_take(
     simulator: HttpSimulator, words: str, digest: bool
