@@ -11,6 +11,7 @@ from pydantic import Field
 from rlvitals.contract.alert import Alert, AlertState, Transition
 from rlvitals.contract.view import Page
 from rlvitals_monitor.alerts import attention
+from rlvitals_monitor.api.channels import ChannelsDep
 from rlvitals_monitor.api.deps import (
     PAGE_DEFAULT,
     PAGE_MAX,
@@ -28,6 +29,7 @@ from rlvitals_monitor.api.deps import (
     read_cursor,
     write_cursor,
 )
+from rlvitals_monitor.notify.escalate import escalate
 from rlvitals_monitor.store import alerts, runs
 
 router = APIRouter(prefix="/api/v1", tags=["alerts"])
@@ -38,6 +40,13 @@ class Acknowledgement:
     """``by``: the name to note; without it the name of the token."""
 
     by: Annotated[str, Field(max_length=alerts.WHO_LIMIT)] = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Escalated:
+    """``channel``: the name of the channel that is to hear of it now."""
+
+    channel: Annotated[str, Field(min_length=1, max_length=128)]
 
 
 @router.get("/alerts", response_model=page_of(Alert), summary="Alerts, newest first")
@@ -88,3 +97,21 @@ def unacknowledge(alert: AlertId, who: Operator, store: StoreDep, live: LiveDep,
         noted = attention.unacknowledge(connection, alert, who.name, now)
     live.publish(noted.run)
     return ContractResponse(noted)
+
+
+@router.post("/alerts/{alert}/escalate", response_model=Alert, summary="Tell another channel now")
+def escalate_alert(
+    alert: AlertId,
+    body: Escalated,
+    who: Operator,
+    store: StoreDep,
+    channels: ChannelsDep,
+    live: LiveDep,
+    now: NowDep,
+) -> ContractResponse:
+    """As a channel's own `escalate` would after a while: silences and quiet hours of that channel hold, and nobody
+    is told of what somebody looks after or what does not fire."""
+    with store.begin() as connection:
+        told = escalate(connection, alert, channels, body.channel, who.name, now)
+    live.publish(told.run)
+    return ContractResponse(told)

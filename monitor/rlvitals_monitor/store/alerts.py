@@ -131,6 +131,13 @@ def transitions_of(
     return [_transition(row) for row in reversed(rows)]
 
 
+def last_firing(connection: Connection, alert: str) -> Transition | None:
+    """The newest change by which it began to fire."""
+    query = select(transitions).where(transitions.c.alert == alert, transitions.c.after == AlertState.FIRING.value)
+    row = connection.execute(query.order_by(transitions.c.at.desc(), transitions.c.step.desc()).limit(1)).first()
+    return None if row is None else _transition(row)
+
+
 def set_acknowledged(connection: Connection, alert: Alert, who: str) -> Alert:
     """Notes by name who looks after it, "" for nobody; the caller holds the run's lock."""
     noted = replace(alert, acknowledged_by=storable(who, WHO_LIMIT))

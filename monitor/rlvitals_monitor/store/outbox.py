@@ -69,6 +69,12 @@ def postpone(conn: Connection, ids: Sequence[str], until: datetime, why: str, *,
         conn.execute(update(deliveries).where(_is_loose(some)).values(values))
 
 
+def hasten(conn: Connection, delivery: str, due: datetime) -> bool:
+    """Moves one that still waits for its time to ``due``; False where it is on its way, over or not there."""
+    soon = update(deliveries).where(_is_loose([delivery])).values(next_at=to_micros(due))
+    return conn.execute(soon).rowcount > 0
+
+
 def drop(conn: Connection, ids: Sequence[str], why: str) -> None:
     """They will never be sent; the reason stays."""
     for some in in_chunks(ids):
