@@ -15,40 +15,30 @@ import traceback
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any
 
-from jinja2 import StrictUndefined, Template, TemplateError, TemplateSyntaxError
-from jinja2.exceptions import SecurityError
-from jinja2.sandbox import ImmutableSandboxedEnvironment
+from jinja2 import Template, TemplateError, TemplateSyntaxError
 
 from rlvitals_monitor.notify.facts import is_firing
 from rlvitals_monitor.notify.message import Message, Section
 from rlvitals_monitor.notify.notification import Notification
 from rlvitals_monitor.notify.plain_text import NAME_LIMIT, TEXT_LIMIT, clip, number, plain, spelt
+from rlvitals_monitor.notify.sandbox import Sandbox, turns
 
 OUTPUT_LIMIT = 3000
 SOURCE_LIMIT = 10_000
 LINES = 40
 _NAME = "<template>"
-_FAULTS = (TemplateError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError, RecursionError)
+_FAULTS = (
+    *(TemplateError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError),
+    *(RecursionError, SyntaxError),
+)
 
 
 class TemplateFault(ValueError):
     """In words: the template's line, and what is wrong there."""
 
 
-class _Sandbox(ImmutableSandboxedEnvironment):
-    """Without what makes a long text or a large number out of a short one."""
-
-    intercepted_binops = frozenset({"*", "**"})
-
-    def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
-        if operator == "**" or not isinstance(left, (int, float)) or not isinstance(right, (int, float)):
-            raise SecurityError(f"expected no {operator} here")
-        return super().call_binop(context, operator, left, right)
-
-
-_SANDBOX = _Sandbox(undefined=StrictUndefined, autoescape=False, trim_blocks=True, lstrip_blocks=True)
+_SANDBOX = Sandbox()
 
 
 def rendered(message: Message, notification: Notification, source: str) -> Message:
@@ -66,7 +56,7 @@ def fill(source: str, given: Mapping[str, object]) -> str:
     template = _compiled(source)
     text = ""
     try:
-        for piece in template.generate(given):
+        for piece in template.generate({**given, **turns()}):
             text += piece
             if len(text) > OUTPUT_LIMIT:
                 break
@@ -113,7 +103,7 @@ def _compiled(source: str) -> Template:
     if len(source) > SOURCE_LIMIT:
         raise TemplateFault(f"line 1: expected at most {SOURCE_LIMIT} characters, got {len(source)}")
     try:
-        return _SANDBOX.from_string(source)
+        return _SANDBOX.read(source)
     except TemplateSyntaxError as error:
         raise TemplateFault(f"line {error.lineno}: {error.message}") from None
     except _FAULTS as error:

@@ -63,12 +63,37 @@ def test_a_digest_has_its_counts() -> None:
         ("{{ range(10000000000) }}", "line 1: "),
         ("{% include '/etc/passwd' %}", "line 1: "),
         ("x" * 20_000, "line 1: expected at most 10000 characters"),
+        (
+            "{% for a in range(9999) %}{% for b in range(9999) %}{% endfor %}{% endfor %}",
+            "line 1: expected at most",
+        ),
+        ("a\n{{ 'x'.ljust(900000000)|length }}", "line 2: expected no call of ljust here"),
+        ("{{ '%900000000d' % 1 }}", "line 1: expected no % here"),
+        ("{{ 'x'|center(900000000) }}", "line 1: No filter named 'center'"),
+        ("{% set x = 'x' %}{% set x = x ~ x %}", "line 1: expected texts, if, for and filters only, got assign"),
+        ("{% with x = 'x' %}{{ x }}{% endwith %}", "line 1: expected texts, if, for and filters only, got with"),
+        ("{{ range(90000)|join('xxxxxxxxxxx') }}", "line 1: expected no more than 100000 characters"),
+        ("{{ range(90000)|join|replace('1', 'xxxxxxxxx') }}", "line 1: expected no more than 100000 characters"),
+        ("{{ (range(50000)|list + range(60000)|list)|length }}", "line 1: expected no more than 100000"),
+        ("{{ " + "*".join(["9999999999"] * 30) + " }}", "line 1: expected no number beyond 1e+100"),
+        ("{% for a in [1] %}" * 30 + "{% endfor %}" * 30, "line 1: expected at most 3 loops in each other"),
+        ("{{ " + "-" * 3000 + "1 }}", "line 1: "),
     ],
 )
 def test_a_template_that_cannot_work_is_refused_with_its_line(source: str, told: str) -> None:
     with pytest.raises(ChannelError) as refused:
         make_channel("team", ChannelKind.WEBHOOK, "https://pager.example/hook", template=source)
     assert f"template of team: {told}" in str(refused.value)
+
+
+def test_a_template_joins_rounds_and_cuts_as_people_would() -> None:
+    source = "{{ ('a' ~ step ~ 'b')|upper }} {{ [1, 2]|join(', ') }} {{ 2.345|round(1) }} {{ rule.split('_')[0] }}"
+    assert compose(with_template(source)).summary == "A120B 1, 2 2.3 kl"
+
+
+def test_each_message_has_its_own_turns() -> None:
+    source = "{% for a in range(6000) %}{% endfor %}done"
+    assert [fill(source, {}) for _ in range(3)] == ["done"] * 3
 
 
 def test_a_template_that_fails_on_a_message_is_told_there_and_the_message_has_our_own_words() -> None:
