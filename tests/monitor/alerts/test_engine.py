@@ -12,7 +12,7 @@ from sqlalchemy import func, select
 from rlvitals.contract.alert import Alert, AlertState, Proposal, Severity, Transition
 from rlvitals.contract.command import CommandKind
 from rlvitals.contract.report import RunInfo
-from rlvitals_monitor.alerts import engine
+from rlvitals_monitor.alerts import attention, engine
 from rlvitals_monitor.alerts.engine import Cache, advance
 from rlvitals_monitor.rules.loader import load_rules, load_text
 from rlvitals_monitor.rules.rule import Rule
@@ -204,7 +204,7 @@ def test_an_acknowledgement_survives_the_end_of_the_alert(store: Store) -> None:
     number = send(store, RUN[:9])
     (fired,) = judge(store, number)
     with store.begin() as connection:
-        alerts.acknowledge(connection, fired.alert.id, "ada")
+        attention.acknowledge(connection, fired.alert.id, "ada", NOW)
     send(store, RUN[9:], first=10)
     (ended,) = judge(store, number)
     assert ended.alert.acknowledged_by == "ada"
