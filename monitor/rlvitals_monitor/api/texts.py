@@ -44,13 +44,16 @@ def read_text_steps(
     run: RunId,
     _who: Reader,
     store: StoreDep,
-    last: Annotated[int | None, Query(ge=-STEP_MAX, le=STEP_MAX, description="none after this step")] = None,
+    around: Annotated[
+        int | None,
+        Query(ge=-STEP_MAX, le=STEP_MAX, description="half of them after this step; default: the latest"),
+    ] = None,
     attempt: Annotated[str | None, Query(max_length=64, description="default: the newest")] = None,
     limit: Limit = PAGE_DEFAULT,
 ) -> ContractResponse:
     with store.read() as connection:
         chosen = find_attempt(connection, run, attempt)
-        return ContractResponse(texts.read_text_steps(connection, chosen, last=last, limit=limit))
+        return ContractResponse(texts.read_text_steps(connection, chosen, around=around, limit=limit))
 
 
 @router.get("/{number}", response_model=TextView, summary="One completion with what stands behind its tokens")
@@ -63,7 +66,7 @@ def read_text(run: RunId, _who: Reader, store: StoreDep, number: Number) -> Cont
 @router.get(
     "/{number}/same-prompt",
     response_model=list[TextView],
-    summary="Other completions of the same prompt, newest first",
+    summary="Other completions of the same prompt, nearest first",
     description="Looks among the 2,000 completions that were kept before it and as many after it.",
 )
 def read_same_prompt(

@@ -110,7 +110,7 @@ def read_text(connection: Connection, run: str, number: int) -> TextView:
 
 
 def read_same_prompt(connection: Connection, run: str, text: TextView, limit: int) -> list[TextView]:
-    """Others of its prompt, newest first, among the `NEIGHBOURS_MAX` that were kept before it and after it."""
+    """Others of its prompt, the nearest first, among the `NEIGHBOURS_MAX` kept before it and after it."""
     if not text.prompt:
         return []
     kept = select(texts.c.number).join(attempts, attempts.c.number == texts.c.attempt).where(attempts.c.run == run)
@@ -118,23 +118,31 @@ def read_same_prompt(connection: Connection, run: str, text: TextView, limit: in
     after = kept.where(texts.c.number > text.number).order_by(texts.c.number).limit(NEIGHBOURS_MAX)
     near = or_(texts.c.number.in_(before), texts.c.number.in_(after))
     query = _of_run(texts, run).where(near, texts.c.prompt == text.prompt)
-    rows = connection.execute(query.order_by(texts.c.number.desc()).limit(limit))
+    nearest = func.abs(texts.c.number - text.number), texts.c.number.desc()
+    rows = connection.execute(query.order_by(*nearest).limit(limit))
     return [_text_view(row) for row in rows]
 
 
 def read_text_steps(
-    connection: Connection, attempt: tuple[int, str], *, last: int | None, limit: int
+    connection: Connection, attempt: tuple[int, str], *, around: int | None, limit: int
 ) -> list[TextStepView]:
-    """The steps of an attempt (number, id) of which completions were kept, up to ``last``, latest first."""
-    query = select(
+    """The steps of an attempt (number, id) of which completions were kept, latest first.
+
+    With ``around`` half of them lie after that step, else they are the latest ones.
+    """
+    of_step = select(
         texts.c.step,
         func.count().label("texts"),
         func.coalesce(func.sum(texts.c.invalid_utf8), 0).label("invalid_utf8"),
         func.coalesce(func.sum(case((texts.c.truncated, 1), else_=0)), 0).label("truncated"),
     ).where(texts.c.attempt == attempt[0])
-    if last is not None:
-        query = query.where(texts.c.step <= last)
-    rows = connection.execute(query.group_by(texts.c.step).order_by(texts.c.step.desc()).limit(limit))
+    of_step = of_step.group_by(texts.c.step)
+    if around is None:
+        rows = list(connection.execute(of_step.order_by(texts.c.step.desc()).limit(limit)))
+    else:
+        later = of_step.where(texts.c.step > around).order_by(texts.c.step).limit(limit // 2)
+        until = of_step.where(texts.c.step <= around).order_by(texts.c.step.desc()).limit(limit - limit // 2)
+        rows = [*reversed(list(connection.execute(later))), *connection.execute(until)]
     return [
         TextStepView(
             attempt=attempt[1],

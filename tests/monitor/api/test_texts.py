@@ -77,7 +77,9 @@ def test_the_steps_with_completions_are_told_with_what_is_wrong_in_them(client: 
     assert shapes == [("a2", 3, 1, 0, 0)]
     older = got(client, "/steps?attempt=a1", TextStepView)
     assert [(s.step, s.texts, s.invalid_utf8, s.truncated) for s in older] == [(5, 1, 1, 0), (1, 2, 2, 1)]
-    assert [s.step for s in got(client, "/steps?attempt=a1&last=4", TextStepView)] == [1]
+    put(client, *({"seq": 20 + n, "step": n} for n in range(6, 10)))
+    near = got(client, "/steps?attempt=a1&around=6&limit=4", TextStepView)
+    assert [s.step for s in near] == [8, 7, 6, 5]
     assert [text.step for text in got(client, "?attempt=a2")] == [3]
 
 
@@ -85,6 +87,8 @@ def test_other_completions_of_a_prompt_are_found_among_its_neighbours(client: Te
     put(client, *({"step": n, "prompt": "1 + 1 = \x00" if n % 2 else "else"} for n in range(6)), {"prompt": ""})
     one = next(text for text in got(client, "") if text.step == 3)
     assert [text.step for text in got(client, f"/{one.number}/same-prompt")] == [5, 1]
+    last = next(text for text in got(client, "") if text.step == 5)
+    assert [text.step for text in got(client, f"/{last.number}/same-prompt")] == [3, 1]
     bare = next(text for text in got(client, "") if not text.prompt)
     assert got(client, f"/{bare.number}/same-prompt") == []
 
