@@ -2,7 +2,8 @@
 
 A service of its own, its worker and dispatcher included, with two chats at the wire: one that gathers a run's
 alerts, as chats do where nothing else is said, and one that gathers nothing and has only its budget.
-BENCH_DATABASE_URL names another database than a fresh SQLite file.
+BENCH_DATABASE_URL names another database than a fresh SQLite file. Fails where a change is lost or counted twice,
+a budget is exceeded, or a call is refused.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
@@ -76,8 +77,13 @@ def main() -> None:
             with storm.running():
                 took = _storm(store)
             settled = _settle(store)
-            _report(store, chat, hasty, quiet, storm, took, settled)
+            failed = [
+                *_report_chats(store, {"gathers": chat, "hasty": hasty}, took, settled),
+                *_report_calls(quiet, storm),
+            ]
             store.close()
+    if failed:
+        raise AssertionError("; ".join(failed))
 
 
 @contextmanager
@@ -240,28 +246,32 @@ def _count(store: Store, channel: str, *states: str) -> int:
         return conn.scalar(select(func.count()).select_from(deliveries).where(*which)) or 0
 
 
-def _report(
-    store: Store, chat: Chat, hasty: Chat, quiet: Probe, storm: Probe, took: float, settled: float
-) -> None:
-    kind = "SQLite" if store.is_sqlite else "PostgreSQL"
+def _report_chats(store: Store, chats: Mapping[str, Chat], took: float, settled: float) -> list[str]:
+    """Prints what each chat got; what is not as it must be."""
+    kind, failed = "SQLite" if store.is_sqlite else "PostgreSQL", []
     print(f"{ALERTS} alerts of {RUNS} runs in {took:.0f} s on {kind}; all told {settled:.0f} s later")
-    for name, one in (("gathers", chat), ("hasty", hasty)):
-        told, waiting = sum(one.told), _count(store, name, "waiting")
-        verdict = "adds up" if told + waiting == ALERTS else f"!! {ALERTS - told - waiting} NOT COUNTED"
+    for name, chat in chats.items():
+        told, waiting = sum(chat.told), _count(store, name, "waiting")
+        if told + waiting != ALERTS:
+            failed.append(f"{name}: {told} told + {waiting} waiting are not {ALERTS}")
+        if chat.busiest > BUDGET:
+            failed.append(f"{name}: {chat.busiest} messages in a minute are more than its budget")
         print(
-            f"  {name:8}{len(one.at):4} messages, at most {one.busiest} in a minute (budget {BUDGET}): "
-            f"{told} told + {waiting} waiting = {told + waiting}: {verdict}"
+            f"  {name:8}{len(chat.at):4} messages, at most {chat.busiest} in a minute (budget {BUDGET}): "
+            f"{told} told + {waiting} waiting = {told + waiting}"
         )
-        if one.busiest > BUDGET:
-            print(f"!! {name}: MORE THAN ITS BUDGET")
+    return failed
+
+
+def _report_calls(quiet: Probe, storm: Probe) -> list[str]:
     heads = "".join(f"{head:>9}" for head in ("median", "p99", "max"))
     print(f"  {'API, ms':14}{heads}   in the storm: {heads}{'p99 ratio':>11}")
-    if quiet.refused or storm.refused:
-        print(f"!! {quiet.refused} CALLS FAILED BEFORE THE STORM, {storm.refused} IN IT")
     for name in quiet.taken:
         calm, loud = _quantiles(quiet.taken[name]), _quantiles(storm.taken[name])
         before, after = ("".join(f"{value:9.1f}" for value in some) for some in (calm, loud))
         print(f"  {name:14}{before}{'':16} {after}{loud[1] / calm[1]:11.1f}")
+    refused = quiet.refused + storm.refused
+    return [f"{refused} calls of the API failed"] if refused else []
 
 
 def _quantiles(taken: Sequence[float]) -> tuple[float, float, float]:

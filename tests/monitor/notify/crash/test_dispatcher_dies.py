@@ -115,6 +115,7 @@ def test_every_transition_is_delivered_and_recorded_exactly_once(
         with capsys.disabled():
             report(store, deaths, planted, keys, twice)
     assert min(deaths[point] for point in POINTS) >= 1
+    assert len(set(kills.accepted)) == len(keys), "what is sent again is what was sent"
     assert told == Counter(planted), "by idempotency key each transition came once, and none is missing"
     assert twice == sum(deaths[point] for point in UNRECORDED)
     assert recorded(store) == (len(planted), len(keys), len(keys))
