@@ -17,6 +17,8 @@ ATTEMPTS_LIMIT = 20
 BACKOFF_BASE_S = 2.0
 BACKOFF_CAP_S = 3600.0
 LEASE_MARGIN_S = 60.0
+LEASE_TIMES = 6.0
+"""Times the channel's time-out: one attempt is up to two POSTs (with the picture, and without), see `PATIENCE`."""
 ROUNDS_LIMIT = 20
 """Looks for a message in one go, where each found only what is to wait or to be dropped."""
 
@@ -53,13 +55,23 @@ def _take(
         return None, True
     if channel.budget and turns.spent(conn, channel.name, now) >= channel.budget:
         return None, True
-    lease_s = LEASE_MARGIN_S + 2 * channel.timeout_s
+    lease_s = LEASE_MARGIN_S + LEASE_TIMES * channel.timeout_s
     taken = messages.claim(conn, channel.name, owner, now, lease_s=lease_s)
     if taken is None and planned.chosen:
         taken = messages.seal(conn, channel.name, planned.run, planned.chosen, owner, now, lease_s=lease_s)
     if taken is not None:
         turns.take(conn, channel.name, now, channel.gap_s)
     return taken, taken is not None
+
+
+def give_up(conn: Connection, taken: Claim) -> bool:
+    """Ends a message whose attempts were all claimed and never recorded: whatever it does to the process that
+    sends it, it shall not do it for ever. False where it may still be tried.
+    """
+    if taken.attempts <= ATTEMPTS_LIMIT:
+        return False
+    messages.record_failed(conn, taken, f"given up: {ATTEMPTS_LIMIT} attempts ended without an answer")
+    return True
 
 
 def record(conn: Connection, channel: Channel, taken: Claim, answer: Answer, now: datetime, jitter: float) -> bool:

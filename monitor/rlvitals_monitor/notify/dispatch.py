@@ -19,7 +19,7 @@ from sqlalchemy import Connection
 
 from rlvitals.contract.alert import AlertState, Transition
 from rlvitals.contract.view import ChannelTest, ChannelView
-from rlvitals_monitor.notify.attempt import record, take
+from rlvitals_monitor.notify.attempt import give_up, record, take
 from rlvitals_monitor.notify.channel import Channel, Channels
 from rlvitals_monitor.notify.notice import read_notice
 from rlvitals_monitor.notify.notification import Notification
@@ -150,6 +150,8 @@ def _drain(
 
 def _read(store: Store, taken: Claim, channel: Channel, public_url: str, now: datetime) -> Notification | None:
     with store.begin() as conn:
+        if give_up(conn, taken):
+            return None
         notification = read_notice(conn, taken, channel, public_url, now)
         if notification is None:
             messages.record_failed(conn, taken, "nothing in it can be read")

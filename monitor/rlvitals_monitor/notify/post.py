@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import logging
+import socket
 import ssl
+import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from importlib.metadata import version
+from types import TracebackType
+from typing import Any
 
 import httpx2
 
@@ -20,6 +25,9 @@ from rlvitals_monitor.notify.parcel import WORDS_LIMIT, Answer, Parcel, Reply, V
 from rlvitals_monitor.notify.registry import KINDS
 
 REPLY_BYTES = 4096
+PATIENCE = 3.0
+"""Times the channel's time-out that one POST may take: a provider that drips its headers may not hold us."""
+_OPENED = ("connection.connect_tcp.complete", "connection.start_tls.complete")
 _DEFAULT_PORT = {"http": 80, "https": 443}
 
 
@@ -112,26 +120,67 @@ def _post_to(
     url: httpx2.URL, host: str, address: str, timeout_s: float, parcel: Parcel, client: httpx2.Client
 ) -> Reply:
     """To the address that was judged, in the name of the host: its certificate is checked against the name."""
-    deadline = time.monotonic() + timeout_s
-    with client.stream(
-        "POST",
-        url.copy_with(host=address),
-        content=parcel.body,
-        headers={**parcel.headers, "host": url.netloc.decode("ascii")},
-        extensions={"sni_hostname": host},
-        timeout=timeout_s,
-    ) as response:
-        body = _read(response, deadline, time.monotonic)
+    with (
+        _Cut(timeout_s * PATIENCE) as cut,
+        client.stream(
+            "POST",
+            url.copy_with(host=address),
+            content=parcel.body,
+            headers={**parcel.headers, "host": url.netloc.decode("ascii")},
+            extensions={"sni_hostname": host, "trace": cut.note},
+            timeout=timeout_s,
+        ) as response,
+    ):
+        body = _read(response, time.monotonic() + timeout_s, time.monotonic)
         return Reply(status=response.status_code, headers=response.headers, body=body)
 
 
+class _Cut:
+    """Ends a connection when its time is up. What then fails is told as a time-out."""
+
+    def __init__(self, after_s: float) -> None:
+        self._timer = threading.Timer(after_s, self._cut)
+        self._timer.daemon = True
+        self._socket: socket.socket | None = None
+        self._is_over = False
+
+    def note(self, event: str, info: dict[str, Any]) -> None:
+        """Called with each event of a request, as httpx's ``trace``."""
+        if event in _OPENED:
+            self._socket = info["return_value"].get_extra_info("socket")
+            if self._is_over:
+                self._cut()
+
+    def __enter__(self) -> _Cut:
+        self._timer.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._timer.cancel()
+        if self._is_over and isinstance(error, httpx2.HTTPError):
+            raise httpx2.ReadTimeout("the answer came too slowly") from error
+
+    def _cut(self) -> None:
+        self._is_over = True
+        known = self._socket
+        if known is not None:
+            with suppress(OSError):
+                known.shutdown(socket.SHUT_RDWR)
+
+
 def _read(response: httpx2.Response, deadline: float, clock: Callable[[], float]) -> bytes:
-    """At most `REPLY_BYTES`, and not for ever: the status has come, the rest is only words."""
+    """At most `REPLY_BYTES`, and not for ever: the status has come, the rest is only words.
+
+    So a body that breaks off is no failure: where a kind needs its words, it misses them itself.
+    """
     body = b""
-    for chunk in response.iter_raw(REPLY_BYTES):
-        body += chunk
-        if len(body) >= REPLY_BYTES or clock() > deadline:
-            break
+    with suppress(httpx2.HTTPError):
+        for chunk in response.iter_raw(REPLY_BYTES):
+            body += chunk
+            if len(body) >= REPLY_BYTES or clock() > deadline:
+                break
     return body[:REPLY_BYTES]
 
 

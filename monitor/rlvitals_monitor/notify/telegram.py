@@ -94,7 +94,7 @@ def judge(reply: Reply, now: datetime) -> Answer:
     if moved is not None:
         return Answer(verdict=answer.verdict, words=f"{answer.words} (give the new chat_id: {moved})"[:400])
     if answer.verdict is Verdict.RETRY and isinstance(rest_s, int) and rest_s > 0:
-        return Answer(verdict=Verdict.RETRY, words=answer.words, rest_s=min(float(rest_s), RETRY_AFTER_CAP_S))
+        return Answer(verdict=Verdict.RETRY, words=answer.words, rest_s=float(min(rest_s, RETRY_AFTER_CAP_S)))
     return answer
 
 

@@ -17,12 +17,16 @@ WAIT_S = 20.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
-    """One scripted reply; ``hangs`` says nothing until the provider is closed."""
+    """One scripted reply; ``hangs`` says nothing until the provider is closed, ``drips`` a header without an end,
+    and ``breaks`` promises a body and hangs before it.
+    """
 
     status: int = 200
     body: bytes = b"ok"
     headers: Mapping[str, str] = field(default_factory=dict)
     hangs: bool = False
+    drips: bool = False
+    breaks: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,10 +142,17 @@ class Provider:
                     provider._closing.wait(WAIT_S)
                     return
                 self.send_response(said.status)
+                if said.drips:
+                    self.flush_headers()
+                    while not provider._closing.wait(0.02):
+                        self.wfile.write(b"x")
                 for name, value in said.headers.items():
                     self.send_header(name, value)
                 self.send_header("content-length", str(len(said.body)))
                 self.end_headers()
+                if said.breaks:
+                    provider._closing.wait(WAIT_S)
+                    return
                 self.wfile.write(said.body)
 
             def log_message(self, format: str, *args: object) -> None:

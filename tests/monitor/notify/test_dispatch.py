@@ -22,6 +22,7 @@ from rlvitals_monitor.notify.attempt import (
     ATTEMPTS_LIMIT,
     BACKOFF_CAP_S,
     LEASE_MARGIN_S,
+    LEASE_TIMES,
     backoff_s,
     record,
     take,
@@ -42,7 +43,7 @@ from tests.monitor.planted import NOW, a_transition, an_alert, later, plant, pla
 
 FIRING = a_transition()
 PAGER = Channel(name="pager", kind=ChannelKind.WEBHOOK, url="https://pager.example/hook", timeout_s=1.0)
-LEASE_S = LEASE_MARGIN_S + 2 * PAGER.timeout_s
+LEASE_S = LEASE_MARGIN_S + LEASE_TIMES * PAGER.timeout_s
 Deliver = Callable[..., int]
 
 
@@ -329,6 +330,20 @@ def test_a_message_is_given_up_after_its_last_attempt(store: Store, provide: Ope
     assert only(store).state == "failed"
     assert only(store).answer == f"given up after {ATTEMPTS_LIMIT} attempts: HTTP 500"
     assert claim(store, later(10**7)) is None
+
+
+def test_a_message_that_ends_each_process_that_sends_it_is_given_up(
+    store: Store, provide: Opened, client: httpx2.Client
+) -> None:
+    provider = provide()
+    channel = channel_to(provider)
+    plant_and_route(store, channels_of(channel))
+    for round in range(ATTEMPTS_LIMIT):
+        assert claim(store, later(3600.0 * round), channel=channel)
+    deliver_due(store, channels_of(channel), later(3600.0 * ATTEMPTS_LIMIT), client)
+    found = only(store)
+    assert (found.state, found.answer) == ("failed", "given up: 20 attempts ended without an answer")
+    assert provider.got == []
 
 
 def test_a_row_that_cannot_be_read_is_shown_and_holds_up_nobody(

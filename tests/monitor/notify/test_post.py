@@ -73,6 +73,26 @@ def test_a_provider_that_hangs_is_left_after_the_time_out(provide: Opened, clien
     assert (answer.verdict, answer.words) == (Verdict.RETRY, "no answer within 0.2 s")
 
 
+def test_a_provider_that_drips_its_answer_is_left_too(provide: Opened, client: httpx2.Client) -> None:
+    answer = post(provide(Said(drips=True)), client, timeout_s=0.1)
+    assert (answer.verdict, answer.words) == (Verdict.RETRY, "no answer within 0.1 s")
+
+
+@pytest.mark.parametrize(("status", "verdict"), [(200, Verdict.DELIVERED), (400, Verdict.PERMANENT)])
+def test_a_body_that_never_comes_changes_nothing_of_the_status(
+    provide: Opened, client: httpx2.Client, status: int, verdict: Verdict
+) -> None:
+    answer = post(provide(Said(status=status, breaks=True)), client, timeout_s=0.1)
+    assert (answer.verdict, answer.words) == (verdict, f"HTTP {status}")
+
+
+def test_where_the_words_count_a_body_that_never_comes_is_no_delivery(
+    provide: Opened, client: httpx2.Client
+) -> None:
+    provider = provide(Said(breaks=True))
+    assert post(provider, client, kind=ChannelKind.SLACK, timeout_s=0.1).verdict is not Verdict.DELIVERED
+
+
 def test_a_provider_that_is_away_is_tried_again(provide: Opened, client: httpx2.Client) -> None:
     with Provider().running() as gone:
         channel = channel_to(gone)
