@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from urllib.parse import quote
 
-from dash import html
+from dash import dcc, html
 
 from rlvitals.contract.alert import Severity
 from rlvitals.contract.channelbook import ChannelBookView
@@ -19,6 +20,7 @@ KINDS = ("slack", "discord", "feishu", "dingtalk", "wecom", "telegram", "teams",
 SEVERITY_NAMES = tuple(severity.value for severity in Severity)
 VERDICTS_OF_SENDS = {"delivered": "taken", "retry": "to be tried again", "permanent": "refused for good"}
 PURPOSES = {"reminder": "reminder", "escalation": "escalation"}
+CHANGES_TOLD = {"firing": "fires", "resolved": "is over"}
 UNKNOWN = Look(tone="idle", mark="?", word="")
 _WELL = Look(tone="good", mark="●", word="Delivers")
 _NEW = Look(tone="idle", mark="○", word="Nothing sent yet")
@@ -125,14 +127,14 @@ def standing(channel: ChannelView) -> Look:
     return _WELL if channel.delivered else _NEW
 
 
-def delivery_list(deliveries: Sequence[DeliveryView]) -> Component:
+def delivery_list(deliveries: Sequence[DeliveryView], prefix: str) -> Component:
     """Newest first."""
     if not deliveries:
         return html.P("No message yet.", className="quiet")
-    names = ("State", "Channel", "Attempts", "When", "Answer")
+    names = ("State", "Of what", "Channel", "Attempts", "When", "Answer")
     head = html.Thead(html.Tr([html.Th(name, scope="col") for name in names]))
     return html.Div(
-        html.Table([head, html.Tbody([_delivery(d) for d in deliveries])], className="lines"),
+        html.Table([head, html.Tbody([_delivery(d, prefix) for d in deliveries])], className="lines"),
         className="scroll",
         tabIndex=0,
         role="region",
@@ -140,22 +142,36 @@ def delivery_list(deliveries: Sequence[DeliveryView]) -> Component:
     )
 
 
-def _delivery(delivery: DeliveryView) -> Component:
+def _delivery(delivery: DeliveryView, prefix: str) -> Component:
     look = DELIVERY_STATES.get(delivery.state, UNKNOWN)
-    moment: list[Component] = []
-    if delivery.delivered_at is not None:
-        moment = [when(delivery.delivered_at)]
-    elif delivery.state == "waiting":
-        moment = ["due ", when(delivery.next_at)]
     return html.Tr(
         [
             html.Td(mark(look, words="" if look.word else delivery.state)),
+            html.Td(_subject(delivery, prefix)),
             html.Td([*visible(delivery.channel, LONGEST_NAME), _purpose(delivery)]),
             html.Td(_attempts(delivery)),
-            html.Td(moment),
+            html.Td(_moment(delivery)),
             html.Td(visible(delivery.answer, 300), className="detail"),
         ]
     )
+
+
+def _subject(delivery: DeliveryView, prefix: str) -> list[Component]:
+    """The alert, whether it began or ended, and the run."""
+    if not delivery.run:
+        return []
+    change = CHANGES_TOLD.get(delivery.change, delivery.change)
+    run = dcc.Link(
+        visible(delivery.run, LONGEST_NAME), href=f"{prefix}run/{quote(delivery.run, safe='')}", className="muted"
+    )
+    return [html.B(visible(delivery.rule, LONGEST_NAME)), " ", *visible(change, 40), html.Br(), run]
+
+
+def _moment(delivery: DeliveryView) -> list[Component]:
+    """What is ready may still wait for its turn: the channel's pace, or the next message of its run."""
+    if delivery.delivered_at is not None:
+        return [when(delivery.delivered_at)]
+    return ["ready ", when(delivery.next_at)] if delivery.state == "waiting" else []
 
 
 def _purpose(delivery: DeliveryView) -> Component:

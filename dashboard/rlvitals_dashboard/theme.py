@@ -200,6 +200,7 @@ SILENCE_STATES = {
 
 DELIVERY_STATES = {
     "waiting": Look(tone="info", mark="…", word="Waits"),
+    "silenced": Look(tone="idle", mark="◷", word="Silenced"),
     "delivered": Look(tone="good", mark="✓", word="Delivered"),
     "failed": Look(tone="critical", mark="✕", word="Given up"),
     "dropped": Look(tone="idle", mark="–", word="Left out"),

@@ -246,11 +246,34 @@ def test_only_a_channel_that_the_api_made_can_be_removed() -> None:
 
 def test_a_message_in_a_state_of_tomorrow_is_shown_by_its_name() -> None:
     delivery = DeliveryView(id="d", transition_id="x", channel="c", state="pondered", attempts=0, next_at=NOW)
-    assert "pondered" in said(channel_panel.delivery_list([delivery]))
+    assert "pondered" in said(channel_panel.delivery_list([delivery], "/ui/"))
     dropped = replace(delivery, state="dropped", answer="resolved before it was told", purpose="reminder")
-    told = said(channel_panel.delivery_list([dropped]))
+    told = said(channel_panel.delivery_list([dropped], "/ui/"))
     assert "Left out" in told
     assert "reminder" in told
+
+
+def test_a_delivery_says_which_alert_of_which_run_it_is_about() -> None:
+    delivery = DeliveryView(
+        id="d",
+        transition_id="x",
+        channel="c",
+        state="silenced",
+        attempts=0,
+        next_at=NOW,
+        run=EVIL,
+        rule="nonfinite",
+    )
+    told = said(channel_panel.delivery_list([replace(delivery, change="firing")], "/ui/"))
+    assert "nonfinite fires" in told
+    assert "Silenced" in told
+    assert SEEN in told
+    assert "nonfinite is over" in said(channel_panel.delivery_list([replace(delivery, change="resolved")], "/ui/"))
+
+
+def test_what_waits_says_from_when_on_it_may_go() -> None:
+    delivery = DeliveryView(id="d", transition_id="x", channel="c", state="waiting", attempts=0, next_at=NOW)
+    assert "ready " in said(channel_panel.delivery_list([delivery], "/ui/"))
 
 
 def test_problems_that_the_banner_has_room_for_are_not_told_twice() -> None:

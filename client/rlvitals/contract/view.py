@@ -325,7 +325,8 @@ class DeliveryView:
     """One transition on its way to one channel, as news, reminder (``round``) or escalation.
 
     It waits (``next_at``, ``answer`` says why) until it is put into a message. ``answer`` then is the provider's
-    own words, or why it was dropped.
+    own words, or why it was dropped. ``run``, ``rule``, ``severity``, ``change`` (firing, resolved, …) and ``step``
+    say what of.
     """
 
     id: str
@@ -339,6 +340,11 @@ class DeliveryView:
     purpose: str = "news"
     round: int = 0
     message_id: str = ""
+    run: str = ""
+    rule: str = ""
+    severity: str = ""
+    change: str = ""
+    step: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

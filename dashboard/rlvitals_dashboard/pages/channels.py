@@ -19,6 +19,7 @@ from rlvitals_dashboard.components import Component, panel
 from rlvitals_dashboard.deeds import verdict_place
 from rlvitals_dashboard.heart import Block, Heart, Query
 from rlvitals_dashboard.live import fingerprint
+from rlvitals_dashboard.nav import PREFIX
 
 
 async def _look(api: Api, _query: Query) -> Mapping[str, Block]:
@@ -29,7 +30,7 @@ async def _look(api: Api, _query: Query) -> Mapping[str, Block]:
         "channels": Block(stamp=fingerprint(channels), make=lambda: channel_cards(channels)),
         "messages": Block(
             stamp=fingerprint(deliveries),
-            make=lambda: panel("Messages", delivery_list(deliveries), count="newest first"),
+            make=lambda: panel("Messages", delivery_list(deliveries, PREFIX), count="newest first"),
         ),
     }
 

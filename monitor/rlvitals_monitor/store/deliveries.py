@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Row, and_, func, or_, select
 from rlvitals.contract.view import DeliveryView
 from rlvitals_monitor.store.numbers import from_micros
 from rlvitals_monitor.store.outbox import OPEN, DeliveryState
-from rlvitals_monitor.store.tables import deliveries, messages, transitions
+from rlvitals_monitor.store.tables import alerts, deliveries, messages, transitions
 
 Cursor = tuple[int, str]
 """(time in microseconds, id) of the last row of a page."""
@@ -49,11 +49,17 @@ def page(
         select(
             deliveries,
             transitions.c.at,
+            transitions.c.run,
+            transitions.c.after,
+            transitions.c.step,
+            alerts.c.rule,
+            alerts.c.severity,
             messages.c.attempts.label("tried"),
             messages.c.next_at.label("again_at"),
             messages.c.answer.label("said"),
         )
         .join(transitions, transitions.c.id == deliveries.c.transition)
+        .join(alerts, alerts.c.id == transitions.c.alert)
         .outerjoin(messages, messages.c.id == deliveries.c.message)
         .order_by(transitions.c.at.desc(), deliveries.c.id.desc())
         .limit(limit + 1)
@@ -92,4 +98,9 @@ def _view(row: Row[Any]) -> DeliveryView:
         next_at=from_micros(row.again_at if is_sealed else row.next_at),
         answer=row.answer or row.said or "",
         delivered_at=None if row.delivered_at is None else from_micros(row.delivered_at),
+        run=row.run,
+        rule=row.rule,
+        severity=row.severity,
+        change=row.after,
+        step=row.step,
     )

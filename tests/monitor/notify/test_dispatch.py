@@ -101,6 +101,8 @@ def test_a_message_is_delivered_once_and_stays_so(store: Store, provide: Opened,
     delivery = only(store)
     assert (delivery.state, delivery.attempts, delivery.answer) == ("delivered", 1, "HTTP 200: ok")
     assert delivery.delivered_at is not None
+    of_what = (delivery.run, delivery.rule, delivery.severity, delivery.change, delivery.step)
+    assert of_what == ("r1", FIRING.alert.rule, FIRING.alert.severity.value, "firing", FIRING.step)
     (got,) = provider.got
     assert got.headers["webhook-id"] == delivery.message_id
     assert json.loads(got.body)["link"] == "https://me/ui/run/r1?attempt=t1&from=20&to=220"
