@@ -45,6 +45,7 @@ from rlvitals.contract.view import (
     SendView,
     SeriesView,
     SilenceView,
+    TextStepView,
     TextView,
 )
 
@@ -172,8 +173,27 @@ class Api:
             found |= {view.metric: view for view in _items(SeriesView, body)}
         return found
 
-    async def texts(self, run: str, limit: int = 12) -> tuple[TextView, ...]:
-        return _items(TextView, await self._get(f"/runs/{_segment(run)}/texts", limit=limit))
+    async def texts(
+        self, run: str, limit: int = 12, *, step: int | None = None, attempt: str = "", worst: bool = False
+    ) -> tuple[TextView, ...]:
+        """The newest, or the worst first."""
+        query: dict[str, Any] = {"limit": limit, "step": step, "attempt": attempt, "worst": worst or None}
+        return _items(TextView, await self._get(f"/runs/{_segment(run)}/texts", **query))
+
+    async def text(self, run: str, number: int) -> TextView:
+        """With its tokens."""
+        return _one(TextView, await self._get(f"/runs/{_segment(run)}/texts/{number}"))
+
+    async def same_prompt(self, run: str, number: int, limit: int = 24) -> tuple[TextView, ...]:
+        path = f"/runs/{_segment(run)}/texts/{number}/same-prompt"
+        return _items(TextView, await self._get(path, limit=limit))
+
+    async def text_steps(
+        self, run: str, *, attempt: str = "", around: int | None = None, limit: int = 60
+    ) -> tuple[TextStepView, ...]:
+        """Latest first; with ``around`` half of them lie after that step."""
+        query: dict[str, Any] = {"attempt": attempt, "around": around, "limit": limit}
+        return _items(TextStepView, await self._get(f"/runs/{_segment(run)}/texts/steps", **query))
 
     async def hooks(self, run: str, attempt: str = "") -> HooksView:
         return _one(HooksView, await self._get(f"/runs/{_segment(run)}/hooks", attempt=attempt))

@@ -23,6 +23,7 @@ from rlvitals_dashboard.pages import policies as policies_page
 from rlvitals_dashboard.pages import run as run_page
 from rlvitals_dashboard.pages import runs as runs_page
 from rlvitals_dashboard.pages import silences as silences_page
+from rlvitals_dashboard.pages import texts as texts_page
 from rlvitals_dashboard.theme import css_variables
 
 _ASSETS = Path(__file__).parent / "assets"
@@ -69,7 +70,7 @@ def create_dash(server: FastAPI, api: Api, prefix: str = PREFIX) -> Dash:
     run_page.register(app, api)
     control_page.register(app, api, prefix)
     single = (policies_page.HEART, silences_page.HEART, channels_page.HEART)
-    for heart in (*single, audit_page.heart(prefix), command_page.heart(prefix)):
+    for heart in (*single, audit_page.heart(prefix), command_page.heart(prefix), texts_page.heart(prefix)):
         heart.register(app, api)
     deeds.register(app, api)
     nav.register(app, api)
@@ -121,7 +122,7 @@ def _register_router(app: Dash, api: Api, prefix: str) -> None:
         Output("crumbs", "children"),
         Output("nav", "children"),
         Input("url", "pathname"),
-        State("url", "search"),
+        Input("url", "search"),
     )
     async def route(pathname: str | None, search: str | None) -> tuple[Component, Component, Component]:
         place = (pathname or prefix)[len(prefix) :].strip("/")
@@ -143,6 +144,8 @@ async def _page(api: Api, prefix: str, place: str, query: dict[str, str]) -> Com
     match kind:
         case "":
             return await runs_page.layout(api, prefix)
+        case "run" if name.endswith("/texts"):
+            return await texts_page.layout(api, prefix, unquote(name.removesuffix("/texts")), query)
         case "run" if name:
             return await run_page.layout(api, unquote(name), query)
         case "control" if not name:
@@ -163,7 +166,8 @@ async def _page(api: Api, prefix: str, place: str, query: dict[str, str]) -> Com
 
 def _crumbs(place: str) -> Component:
     kind, _, name = place.partition("/")
-    return html.Span(visible(unquote(name), 60), className="here") if kind == "run" and name else None
+    run = unquote(name.partition("/")[0])
+    return html.Span(visible(run, 60), className="here") if kind == "run" and run else None
 
 
 def _sorry(title: str, detail: str) -> Component:

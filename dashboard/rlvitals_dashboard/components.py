@@ -18,7 +18,7 @@ LONGEST_TEXT = 1200
 """Characters of a completion that a card shows."""
 LONGEST_NAME = 96
 
-_WHY_KEPT = {
+WHY_KEPT = {
     "worst_utf8": "most broken UTF-8",
     "worst_ratio": "largest importance ratio",
     "worst_length": "longest",
@@ -222,7 +222,8 @@ def text_list(texts: Sequence[TextView]) -> Component:
     return [_text_card(text) for text in ranked]
 
 
-def _text_card(text: TextView) -> Component:
+def text_signs(text: TextView) -> list[Component]:
+    """What is wrong with a completion, and its reward."""
     signs: list[Component] = []
     if text.invalid_utf8:
         signs.append(
@@ -232,13 +233,17 @@ def _text_card(text: TextView) -> Component:
         signs.append(html.Span("▲ cut by the limit", className="badge tone-warning"))
     if text.reward is not None:
         signs.append(html.Span(f"reward {number(text.reward)}", className="badge tone-idle"))
+    return signs
+
+
+def _text_card(text: TextView) -> Component:
     return html.Article(
         [
             html.Header(
                 [
                     html.Span(f"step {text.step:,}, sample {text.sample}"),
-                    html.Span(_WHY_KEPT.get(text.why, "sample"), className="muted"),
-                    *signs,
+                    html.Span(WHY_KEPT.get(text.why, "sample"), className="muted"),
+                    *text_signs(text),
                 ]
             ),
             folded("Prompt", html.Pre(visible(text.prompt, 600), className="prompt")) if text.prompt else None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from urllib.parse import quote
 
 from dash import Dash, Input, Output, dcc, html, no_update
 
@@ -34,6 +35,11 @@ CONTROL = (
     Place(path="control/silences", title="Silences"),
     Place(path="control/audit", title="Audit"),
 )
+RUN = (
+    Place(path="", title="Charts"),
+    Place(path="texts", title="Texts"),
+)
+"""Below a run."""
 
 
 def bar(prefix: str, place: str) -> Component:
@@ -46,6 +52,20 @@ def bar(prefix: str, place: str) -> Component:
 def tabs(prefix: str, here: str) -> Component:
     """Between the pages of control."""
     return html.Nav(_links(CONTROL, prefix, here), className="tabs", **aria(label="Control"))
+
+
+def run_tabs(prefix: str, run: str, here: str) -> Component:
+    """Between the pages of one run; ``here`` is the title of one of `RUN`."""
+    below = f"{prefix}run/{quote(run, safe='')}"
+    links = [
+        dcc.Link(
+            place.title,
+            href=f"{below}/{place.path}" if place.path else below,
+            className="here" if place.title == here else "",
+        )
+        for place in RUN
+    ]
+    return html.Nav(links, className="tabs", **aria(label="This run"))
 
 
 def _links(places: Sequence[Place], prefix: str, here: str, *, waiting: bool = False) -> list[Component]:

@@ -27,7 +27,7 @@ from rlvitals.contract.view import (
     SeriesView,
     TextView,
 )
-from rlvitals_dashboard import figures
+from rlvitals_dashboard import figures, nav
 from rlvitals_dashboard.alert_panel import alert_list
 from rlvitals_dashboard.api import Api, ApiError, Change, SignInNeeded
 from rlvitals_dashboard.charts import Drawing, families
@@ -215,6 +215,7 @@ async def layout(api: Api, run: str, query: Mapping[str, str]) -> Component:
     return html.Main(
         [
             part["head"],
+            nav.run_tabs(PREFIX, run, "Charts"),
             part["hooks"],
             html.Div(
                 [
