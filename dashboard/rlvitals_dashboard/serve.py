@@ -52,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     with listener:
         settings = settings.model_copy(update={"port": listener.getsockname()[1]})
         app = create_service(settings)
-        app.state.store.is_current()  # a database that does not answer is told here, not from within the server
+        app.state.store.refuse_newer()  # as one that does not answer, it is told here, not from within the server
         return _run(app, listener, lambda: _greet(app, settings, open_browser=told.open))
 
 

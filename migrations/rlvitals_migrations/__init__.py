@@ -32,6 +32,11 @@ def head() -> str | None:
     return ScriptDirectory.from_config(_config(None)).get_current_head()
 
 
+def is_known(revision: str) -> bool:
+    """False for one that a newer version of this code has made."""
+    return any(one.revision == revision for one in ScriptDirectory.from_config(_config(None)).walk_revisions())
+
+
 def write_revision(connection: Connection, revision: str, message: str) -> None:
     """Writes the next file of ``versions/`` from what METADATA has and the database (at head) has not."""
     command.revision(_config(connection), message, autogenerate=True, rev_id=revision)

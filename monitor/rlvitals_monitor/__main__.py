@@ -47,6 +47,7 @@ def db(argv: list[str]) -> int:
     try:
         if action == "migrate":
             store.migrate()
+        store.refuse_newer()
         current = store.is_current()
     finally:
         store.close()

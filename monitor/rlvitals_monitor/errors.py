@@ -61,3 +61,16 @@ class StoreBusy(ServiceError):
 
     def __init__(self, waited_s: float) -> None:
         super().__init__(f"the store was busy for {waited_s:g} s; nothing was stored, send it again")
+
+
+class NewerSchema(ServiceError):
+    """A newer version has brought the database up to date: to write to it as an older one would could harm it."""
+
+    status = 503
+    kind = "newer-schema"
+
+    def __init__(self, found: str, known: str | None) -> None:
+        super().__init__(
+            f"the database is newer than this RL Vitals: its schema is {found}, and this version knows them up to "
+            f"{known}. Upgrade RL Vitals, or name another database: --data, RLVITALS_DATA or RLVITALS_DATABASE_URL"
+        )

@@ -11,11 +11,12 @@ from typing import ParamSpec
 from pydantic import ValidationError
 from sqlalchemy.exc import ArgumentError, OperationalError
 
+from rlvitals_monitor.errors import NewerSchema
 from rlvitals_monitor.notify.channel import ChannelError
 from rlvitals_monitor.rules.document import RuleFileError
 
 P = ParamSpec("P")
-Faults = (ValidationError, ChannelError, RuleFileError, ArgumentError, OperationalError, OSError)
+Faults = (ValidationError, ChannelError, RuleFileError, ArgumentError, OperationalError, NewerSchema, OSError)
 WRONG_SETTING = 2
 
 

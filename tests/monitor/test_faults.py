@@ -3,11 +3,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from sqlalchemy import text
 
-from rlvitals_monitor.__main__ import db, notify, token
+from rlvitals_monitor.__main__ import control, db, notify, token
 from rlvitals_monitor.app import create_app
 from rlvitals_monitor.faults import WRONG_SETTING, plainly
 from rlvitals_monitor.settings import Settings
+from rlvitals_monitor.store.engine import Store
 
 
 @plainly
@@ -77,3 +79,17 @@ def test_an_error_of_our_own_is_not_mistaken_for_a_wrong_setting() -> None:
 
     with pytest.raises(ValueError, match="a bug"):
         broken()
+
+
+def test_a_database_of_a_newer_version_is_told_with_what_to_do(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setenv("RLVITALS_DATA", str(tmp_path))
+    assert db(["migrate"]) == 0
+    store = Store(Settings().store_url)
+    with store.begin() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+    store.close()
+    for command, arguments in ((db, ["check"]), (token, ["list"]), (control, ["policy", "list"])):
+        assert command(arguments) == WRONG_SETTING
+        assert "Upgrade RL Vitals, or name another database" in capsys.readouterr().err

@@ -15,6 +15,7 @@ def on_store(act: Callable[[Store], int]) -> int:
     """What ``act`` answers; 2 where there is no store, or where it refuses, with the reason on stderr."""
     store = Store(Settings().store_url)
     try:
+        store.refuse_newer()
         if not store.is_current():
             raise LookupError(f"there is no store of runs at {store.engine.url!r}, or it is not up to date")
         return act(store)

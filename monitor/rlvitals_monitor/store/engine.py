@@ -18,7 +18,7 @@ from sqlalchemy import Connection, Engine, create_engine, event, insert, make_ur
 
 import rlvitals_migrations
 from rlvitals.contract import codec
-from rlvitals_monitor.errors import StoreBusy
+from rlvitals_monitor.errors import NewerSchema, StoreBusy
 from rlvitals_monitor.store.tables import meta
 
 BUSY_TIMEOUT_S = 10.0
@@ -52,13 +52,24 @@ class Store:
             yield connection
 
     def migrate(self) -> None:
-        """Brings the schema to the newest revision; safe when several processes start at once."""
+        """Brings the schema to the newest revision; safe when several processes start at once.
+
+        Raises `NewerSchema`.
+        """
+        self.refuse_newer()
         with self.begin() as connection:
             if not self.is_sqlite:
                 connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _MIGRATION_LOCK})
             rlvitals_migrations.upgrade(connection)
             if connection.scalar(select(meta.c.value).where(meta.c.key == "epoch")) is None:
                 connection.execute(insert(meta).values(key="epoch", value=secrets.token_hex(8)))
+
+    def refuse_newer(self) -> None:
+        """Raises `NewerSchema` where the database has a schema that this code does not know."""
+        with self.read() as connection:
+            found = rlvitals_migrations.current(connection)
+        if found is not None and not rlvitals_migrations.is_known(found):
+            raise NewerSchema(found, rlvitals_migrations.head())
 
     def is_current(self) -> bool:
         """True when the schema is the one that this code was written for."""

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from sqlalchemy import insert, select, text, update
 
-from rlvitals_monitor.errors import StoreBusy
+from rlvitals_monitor.errors import NewerSchema, StoreBusy
 from rlvitals_monitor.store.engine import Store
 from rlvitals_monitor.store.tables import meta
 
@@ -38,6 +38,15 @@ def test_a_migrated_store_is_current(store: Store) -> None:
     with store.begin() as connection:
         connection.execute(text("UPDATE alembic_version SET version_num = '0000'"))
     assert not store.is_current()
+
+
+def test_a_store_of_a_newer_version_is_left_alone(store: Store) -> None:
+    with store.begin() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+    with pytest.raises(NewerSchema, match=r"its schema is 9999.*Upgrade RL Vitals, or name another database"):
+        store.migrate()
+    with store.read() as connection:
+        assert connection.scalar(text("SELECT version_num FROM alembic_version")) == "9999"
 
 
 def test_writers_take_turns_and_readers_do_not_wait(store: Store) -> None:
