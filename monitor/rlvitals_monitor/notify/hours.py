@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta, timezone
 from zoneinfo import ZoneInfo
@@ -35,4 +36,18 @@ class QuietHours:
 
     def _moment(self, day: date) -> datetime:
         """The end on that day. Where the clock jumps over it, the moment of the jump's other side."""
-        return datetime.combine(day, self.end, tzinfo=self.zone).astimezone(timezone.utc)
+        moment = datetime.combine(day, self.end, tzinfo=self.zone).astimezone(timezone.utc)
+        over = moment.astimezone(self.zone).replace(tzinfo=None) - datetime.combine(day, self.end)
+        if not over:
+            return moment
+        # Read by the clock before the jump, it is as long after the jump as the end would have been.
+        jumped = (moment - over).astimezone(self.zone).utcoffset()
+        return _first(moment - over, moment, lambda at: at.astimezone(self.zone).utcoffset() != jumped)
+
+
+def _first(low: datetime, high: datetime, holds: Callable[[datetime], bool]) -> datetime:
+    """The first whole second above ``low`` at which it ``holds``, as it does at ``high``."""
+    while high - low > timedelta(seconds=1):
+        middle = low + timedelta(seconds=(high - low) // timedelta(seconds=2))
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high

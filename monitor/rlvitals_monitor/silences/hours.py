@@ -11,6 +11,8 @@ from cronsim import CronSim, CronSimError
 LASTS_MIN_S, LASTS_MAX_S = 60.0, 7 * 24 * 3600.0
 CRON_CHARS_MAX = 100
 _FIELDS = 5
+SET_BACK = timedelta(hours=2)
+"""No clock is set back further, nor for what it shows then looked at longer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,10 +47,21 @@ class Hours:
 
     def at(self, now: datetime) -> tuple[datetime, datetime] | None:
         """The begin and end, UTC, of the hours that ``now`` is in; None between them."""
-        next_minute = now.replace(second=0, microsecond=0) + timedelta(minutes=1)
-        began = next(CronSim(self.cron, next_minute.astimezone(ZoneInfo(self.zone)), reverse=True), None)
-        span = None if began is None else self._span(began)
-        return span if span is not None and span[0] <= now < span[1] else None
+        zone = ZoneInfo(self.zone)
+        minute = now.replace(second=0, microsecond=0) + timedelta(minutes=1)
+        local, before = minute.astimezone(zone), (minute - SET_BACK).astimezone(zone)
+        begins = [self._begin(local, now)]
+        if before.utcoffset() != local.utcoffset():
+            # Where the clock was set back, it shows a time before that of a begin which is over.
+            begins.append(self._begin(local + SET_BACK, now))
+        known = [begin for begin in begins if begin is not None]
+        span = self._span(max(known)) if known else None
+        return span if span is not None and now < span[1] else None
+
+    def _begin(self, local: datetime, now: datetime) -> datetime | None:
+        """The last begin before ``local`` that is not after ``now``, in UTC."""
+        told = (begin.astimezone(timezone.utc) for begin in CronSim(self.cron, local, reverse=True))
+        return next((begin for begin in told if begin <= now), None)
 
     def after(self, now: datetime) -> tuple[datetime, datetime] | None:
         """The next hours that begin later than ``now``; None if none ever do."""

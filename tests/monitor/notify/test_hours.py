@@ -51,6 +51,23 @@ def test_critical_breaks_through_unless_it_is_held_too() -> None:
     assert held.until(now, Severity.CRITICAL) == at(2026, 1, 11, 6, 0)
 
 
+@pytest.mark.parametrize(
+    ("zone", "end", "now", "goes"),
+    [
+        (BERLIN, time(2, 45), at(2026, 3, 29, 0, 30), at(2026, 3, 29, 1, 0)),
+        (BERLIN, time(3, 0), at(2026, 3, 29, 0, 30), at(2026, 3, 29, 1, 0)),
+        (ZoneInfo("Australia/Lord_Howe"), time(2, 10), at(2026, 10, 3, 14, 0), at(2026, 10, 3, 15, 30)),
+        (BERLIN, time(2, 30), at(2026, 10, 25, 0, 10), at(2026, 10, 25, 0, 30)),
+        (BERLIN, time(2, 30), at(2026, 10, 25, 1, 10), at(2026, 10, 25, 1, 10)),
+    ],
+)
+def test_an_end_that_the_clock_jumps_over_is_the_jump_and_one_that_comes_twice_the_first(
+    zone: ZoneInfo, end: time, now: datetime, goes: datetime
+) -> None:
+    hours = QuietHours(start=time(22), end=end, zone=zone)
+    assert hours.until(now, Severity.WARNING) == goes
+
+
 TIMES = st.times().map(lambda moment: moment.replace(second=0, microsecond=0))
 ZONES = st.sampled_from(
     ["UTC", "Europe/Berlin", "Asia/Kolkata", "America/St_Johns", "Pacific/Apia", "Asia/Shanghai"]

@@ -45,6 +45,29 @@ def test_they_last_as_long_on_the_night_on_which_the_clocks_go_back() -> None:
     assert (began, ends) == (utc(2026, 10, 24, 23, 0), utc(2026, 10, 25, 1, 0))
 
 
+@pytest.mark.parametrize("cron", ["30 2 * * *", "10 2 * * 0", "0 2 * * *", "30 1-3 * * *", "*/20 * * * *"])
+@pytest.mark.parametrize(
+    ("zone", "turned"),
+    [
+        ("Europe/Berlin", utc(2026, 10, 25, 1)),
+        ("Europe/Berlin", utc(2026, 3, 29, 1)),
+        ("America/New_York", utc(2026, 11, 1, 6)),
+        ("Australia/Lord_Howe", utc(2026, 4, 4, 15)),
+    ],
+)
+def test_they_last_as_long_wherever_in_them_the_clocks_change(cron: str, zone: str, turned: datetime) -> None:
+    hours = Hours.read(cron, zone, 3600)
+    at, begins = turned - timedelta(days=2), list[datetime]()
+    while at < turned + timedelta(days=1):
+        at = (hours.after(at) or (turned + timedelta(days=1),))[0]
+        begins.append(at)
+    for minute in range(-200, 300, 7):
+        now = turned + timedelta(minutes=minute)
+        on = [begin for begin in begins if begin <= now < begin + timedelta(hours=1)]
+        found = hours.at(now)
+        assert (found and found[0]) == (max(on) if on else None), now
+
+
 @given(
     st.integers(1_577_836_800, 2_051_222_400),
     st.sampled_from(["Europe/Berlin", "UTC", "Asia/Tokyo"]),
