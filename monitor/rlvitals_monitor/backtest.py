@@ -20,10 +20,8 @@ from rlvitals_monitor.rules.rule import Rule
 from rlvitals_monitor.settings import Settings
 from rlvitals_monitor.store.engine import Store
 from rlvitals_monitor.store.runs import find_attempt
-from rlvitals_monitor.store.series import read_config, read_steps
+from rlvitals_monitor.store.series import every_step, read_config
 from rlvitals_monitor.trials import Difference, Record, Trial, compare, keep_record
-
-STEPS_A_READ = 1_000
 
 
 def backtest(store: Store, run: str, rules: Sequence[Rule], attempt: str | None = None) -> list[Episode]:
@@ -46,24 +44,13 @@ def try_stored(store: Store, chosen: Chosen, rules: Sequence[Rule]) -> Trial:
     with store.read() as connection:
         number, _ = find_attempt(connection, chosen.name, chosen.attempt)
         config = read_config(connection, chosen.name)
-    return _tried(chosen, rules, _stored_steps(store, number), config)
+    return _tried(chosen, rules, every_step(store, number), config)
 
 
 def try_log(path: Path, chosen: Chosen, rules: Sequence[Rule]) -> Trial:
     """A log under these rules, as if its run were stored. Raises as `read_past_run` does."""
     past = read_past_run(path)
     return _tried(chosen, rules, past.steps, {})
-
-
-def _stored_steps(store: Store, number: int) -> Iterator[Step]:
-    last: int | None = None
-    while True:
-        with store.read() as connection:
-            rows = read_steps(connection, number, last, STEPS_A_READ)
-        yield from ((row.step, row.time, row.values) for row in rows)
-        if len(rows) < STEPS_A_READ:
-            return
-        last = rows[-1].step
 
 
 def _tried(chosen: Chosen, rules: Sequence[Rule], steps: Iterator[Step], config: Mapping[str, object]) -> Trial:
@@ -228,7 +215,7 @@ def _steps_of(store: Store, name: str) -> Iterator[Step]:
         return read_past_run(Path(name)).steps
     with store.read() as connection:
         number, _ = find_attempt(connection, name)
-    return _stored_steps(store, number)
+    return every_step(store, number)
 
 
 def _list(told: argparse.Namespace) -> int:

@@ -21,7 +21,7 @@ from rlvitals_monitor.api.deps import (
     write_cursor,
 )
 from rlvitals_monitor.control.export import FORMATS, Writer
-from rlvitals_monitor.store.audit import Filter, audit_lines, audit_page, verify
+from rlvitals_monitor.store.audit import Filter, audit_page, every_line, verify
 from rlvitals_monitor.store.engine import Store
 
 router = APIRouter(prefix="/api/v1", tags=["control"])
@@ -68,13 +68,6 @@ _MEDIA = {"jsonl": "application/x-ndjson", "csv": "text/csv; charset=utf-8"}
 
 
 def _pieces(store: Store, wanted: Filter, writer: Writer) -> Iterator[str]:
-    """A page in memory at a time."""
-    after = 0
     yield writer.head()
-    while True:
-        with store.read() as conn:
-            lines = audit_lines(conn, wanted, after=after)
-        if not lines:
-            return
-        after = lines[-1].number
+    for lines in every_line(store, wanted):
         yield writer.lines(lines)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 from rlvitals.contract.view import AuditView
 from rlvitals.screen import print_report, printable
 from rlvitals_monitor.control.export import FORMATS
 from rlvitals_monitor.control.local_store import on_store
-from rlvitals_monitor.store.audit import Filter, audit_lines, verify
+from rlvitals_monitor.store.audit import Filter, every_line, verify
 from rlvitals_monitor.store.engine import Store
 
 
@@ -35,7 +35,7 @@ def _act(told: argparse.Namespace) -> int:
     if told.verify:
         return on_store(lambda store: _verify(store, told.head))
     wanted = Filter(run=told.run, who=told.who, what=told.what)
-    return on_store(lambda store: _print(_pages(store, wanted), told.form))
+    return on_store(lambda store: _print(every_line(store, wanted), told.form))
 
 
 def _verify(store: Store, head: str) -> int:
@@ -59,17 +59,6 @@ def _print(pages: Iterable[tuple[AuditView, ...]], form: str | None) -> int:
         if status:
             return status
     return status
-
-
-def _pages(store: Store, wanted: Filter) -> Iterator[tuple[AuditView, ...]]:
-    after = 0
-    while True:
-        with store.read() as conn:
-            lines = audit_lines(conn, wanted, after=after)
-        if not lines:
-            return
-        after = lines[-1].number
-        yield lines
 
 
 def _row(line: AuditView) -> str:

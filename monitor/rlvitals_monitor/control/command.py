@@ -26,9 +26,8 @@ from rlvitals_monitor.rules.rule import Rule
 from rlvitals_monitor.settings import Settings
 from rlvitals_monitor.store.engine import Store
 from rlvitals_monitor.store.runs import find_attempt
-from rlvitals_monitor.store.series import read_config, read_steps
+from rlvitals_monitor.store.series import every_step, read_config
 
-STEPS_A_READ = 1_000
 CAVEAT = "The signals are the recorded ones: what a change would have done to them is not known."
 
 
@@ -100,7 +99,7 @@ def _stored(store: Store, told: argparse.Namespace, rules: Sequence[Rule]) -> Re
     given = {"kl_coef": told.coefficient, "kl_target": told.target}
     config |= {name: value for name, value in given.items() if value is not None}
     settings = KlSettings.of(config, Limits())
-    return _report(POLICIES[told.policy], _steps(store, number), settings, rules, config)
+    return _report(POLICIES[told.policy], every_step(store, number), settings, rules, config)
 
 
 def _report(
@@ -114,17 +113,6 @@ def _report(
         config = {**config, "kl_target": settings.target}
     decisions = tuple(dry_run(policy, steps, settings, rules=rules, config=config))
     return Report(policy=policy, settings=settings, decisions=decisions)
-
-
-def _steps(store: Store, number: int) -> Iterator[Step]:
-    last: int | None = None
-    while True:
-        with store.read() as connection:
-            rows = read_steps(connection, number, last, STEPS_A_READ)
-        yield from ((row.step, row.time, row.values) for row in rows)
-        if len(rows) < STEPS_A_READ:
-            return
-        last = rows[-1].step
 
 
 def table(report: Report) -> str:

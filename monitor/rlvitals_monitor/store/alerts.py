@@ -72,7 +72,7 @@ def unrouted(connection: Connection, limit: int) -> list[Transition]:
         .limit(limit)
         .with_for_update(skip_locked=True)
     )
-    return [_transition(row) for row in connection.execute(query)]
+    return [transition_of(row) for row in connection.execute(query)]
 
 
 def mark_routed(connection: Connection, ids: Iterable[str]) -> None:
@@ -128,14 +128,14 @@ def transitions_of(
         query = query.join(alerts, alerts.c.id == transitions.c.alert).where(alerts.c.attempt == attempt_number)
     newest_first = (transitions.c.at.desc(), transitions.c.step.desc(), transitions.c.id.desc())
     rows = connection.execute(query.order_by(*newest_first).limit(limit)).all()
-    return [_transition(row) for row in reversed(rows)]
+    return [transition_of(row) for row in reversed(rows)]
 
 
 def last_firing(connection: Connection, alert: str) -> Transition | None:
     """The newest change by which it began to fire."""
     query = select(transitions).where(transitions.c.alert == alert, transitions.c.after == AlertState.FIRING.value)
     row = connection.execute(query.order_by(transitions.c.at.desc(), transitions.c.step.desc()).limit(1)).first()
-    return None if row is None else _transition(row)
+    return None if row is None else transition_of(row)
 
 
 def set_acknowledged(connection: Connection, alert: Alert, who: str) -> Alert:
@@ -150,7 +150,8 @@ def _beyond(after: Cursor) -> ColumnElement[bool]:
     return or_(alerts.c.since_time < at, and_(alerts.c.since_time == at, alerts.c.id < alert))
 
 
-def _transition(row: Row[Any]) -> Transition:
+def transition_of(row: Row[Any]) -> Transition:
+    """A row of transitions. Raises `DecodeError` where its alert cannot be read."""
     return Transition(
         id=row.id,
         alert=codec.decode(Alert, row.body),

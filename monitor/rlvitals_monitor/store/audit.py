@@ -16,6 +16,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, func, insert, select
 
 from rlvitals.contract.view import AuditCheck, AuditView
+from rlvitals_monitor.store.engine import Store
 from rlvitals_monitor.store.numbers import from_micros, to_micros
 from rlvitals_monitor.store.tables import audit
 from rlvitals_monitor.store.words import storable
@@ -87,6 +88,18 @@ def audit_lines(
     """Oldest first, those behind line number ``after``: for an export piece by piece."""
     query = _select(wanted or Filter()).where(audit.c.number > after).order_by(audit.c.number).limit(limit)
     return tuple(_view(row) for row in conn.execute(query))
+
+
+def every_line(store: Store, wanted: Filter) -> Iterator[tuple[AuditView, ...]]:
+    """Oldest first, piece by piece, so that a long audit is never in memory."""
+    after = 0
+    while True:
+        with store.read() as conn:
+            lines = audit_lines(conn, wanted, after=after)
+        if not lines:
+            return
+        after = lines[-1].number
+        yield lines
 
 
 def verify(conn: Connection, known_head: str = "") -> AuditCheck:

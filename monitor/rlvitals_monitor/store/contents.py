@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
-from sqlalchemy import Connection, Row, case, func, select
+from sqlalchemy import Connection, case, func, select
 
-from rlvitals.contract import codec
-from rlvitals.contract.alert import Alert, AlertState, Severity, Transition
+from rlvitals.contract.alert import AlertState, Severity, Transition
 from rlvitals.contract.codec import DecodeError
 from rlvitals_monitor.store import outbox
+from rlvitals_monitor.store.alerts import transition_of
 from rlvitals_monitor.store.numbers import from_micros, to_micros
 from rlvitals_monitor.store.outbox import in_chunks
 from rlvitals_monitor.store.tables import alerts, deliveries, messages, transitions
@@ -68,7 +67,7 @@ def read_parts(conn: Connection, message: str, limit: int) -> list[Part]:
     found: list[Part] = []
     for row in conn.execute(query).all():
         try:
-            found.append(Part(purpose=row.purpose, transition=_transition(row)))
+            found.append(Part(purpose=row.purpose, transition=transition_of(row)))
         except DecodeError as error:
             outbox.fail(conn, [row.delivery], f"unreadable: {error}")
     return sorted(found, key=lambda part: (part.transition.at, part.transition.step, part.transition.id))
@@ -111,15 +110,3 @@ def heard_lately(conn: Connection, channel: str, runs: Collection[str], since: d
         for row in conn.execute(query.group_by(transitions.c.run)):
             found[row.run] = Lately(at=from_micros(row.at), rank=row.rank)
     return found
-
-
-def _transition(row: Row[Any]) -> Transition:
-    return Transition(
-        id=row.id,
-        alert=codec.decode(Alert, row.body),
-        before=AlertState(row.before),
-        after=AlertState(row.after),
-        step=row.step,
-        at=from_micros(row.at),
-        reason=row.reason,
-    )

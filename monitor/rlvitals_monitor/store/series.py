@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -12,6 +12,7 @@ from sqlalchemy import Connection, Row, Select, func, select
 from rlvitals.contract import codec
 from rlvitals.contract.report import Json
 from rlvitals.contract.view import ExtremeView, HistogramView, MetricView
+from rlvitals_monitor.store.engine import Store
 from rlvitals_monitor.store.numbers import from_micros, join, to_micros
 from rlvitals_monitor.store.rollups import COARSE
 from rlvitals_monitor.store.tables import (
@@ -25,6 +26,7 @@ from rlvitals_monitor.store.tables import (
     writers,
 )
 
+STEPS_A_READ = 1_000
 WRITER_PATIENCE = timedelta(seconds=30)
 """How long a step waits for another writer of the attempt that has not come to it since its last step."""
 
@@ -57,6 +59,18 @@ def read_steps(
         return []
     values = _values_between(connection, attempt_number, found[0].step, found[-1].step)
     return [StepRow(step=row.step, time=from_micros(row.time), values=values.get(row.step, {})) for row in found]
+
+
+def every_step(store: Store, attempt_number: int) -> Iterator[tuple[int, datetime, Mapping[str, float]]]:
+    """(step, time, values) of a whole attempt, in order; in readings that are short."""
+    last: int | None = None
+    while True:
+        with store.read() as connection:
+            rows = read_steps(connection, attempt_number, last, STEPS_A_READ)
+        yield from ((row.step, row.time, row.values) for row in rows)
+        if len(rows) < STEPS_A_READ:
+            return
+        last = rows[-1].step
 
 
 def read_trend(
