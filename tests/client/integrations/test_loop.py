@@ -482,6 +482,26 @@ def test_the_completion_with_the_largest_ratio_is_kept_when_its_step_is_over() -
     assert worst[0].reward == 37.0
 
 
+def test_kept_completions_carry_what_the_loss_said_of_each_token() -> None:
+    nan, inf = math.nan, math.inf
+    logp = torch.tensor([[-1.0, nan, -2.0], [-0.1, -0.2, -0.3]])
+    with one_step(kl_coef=0.1) as vitals:
+        vitals.rollout([[1, 2, 3], [4, 5]], rewards=[0.0, 1.0])
+        vitals.loss(logp=logp[:1], ref=torch.tensor([[-1.5, -0.5, -inf]]), advantages=torch.tensor([0.123456789]))
+        vitals.loss(logp=logp[1:], rollout=logp[1:] - 0.5, advantages=torch.tensor([[1.0, inf, 0.0]]))
+        vitals.loss(logp=logp[:1] + 9, rows=torch.tensor([0]))
+        vitals.step(1)
+    texts = {record.sample: record for record in tiny.records(vitals.reporter) if isinstance(record, Text)}
+    first, second = (texts[n].tokens for n in (0, 1))
+    assert first is not None
+    assert second is not None
+    assert [str(v) for v in first.scores["logp"]] == ["-1.0", "nan", "-2.0"]
+    assert first.scores["ref_logp"] == (-1.5, -0.5, -inf)
+    assert first.scores["advantage"] == (0.12346,) * 3
+    assert "rollout_logp" not in first.scores
+    assert second.scores == {"logp": (-0.1, -0.2), "rollout_logp": (-0.6, -0.7), "advantage": (1.0, inf)}
+
+
 def test_no_completion_is_kept_for_its_ratio_where_texts_are_not_wanted() -> None:
     ids, logp = torch.zeros(8, 4, dtype=torch.long), torch.zeros(8, 4)
     logp[3, 1] = math.nan

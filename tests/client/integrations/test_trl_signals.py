@@ -175,6 +175,10 @@ def test_an_extreme_names_the_completion_that_was_kept_although_the_trainer_shuf
                 assert text.token_ids[extreme.position] == extreme.token_id, (step.step, name)
                 seen += 1
     assert seen >= 4
+    for text in kept.values():
+        if text.why != "worst_ratio":
+            assert text.tokens is not None
+            assert {len(text.tokens.scores[name]) for name in ("ref_logp", "advantage")} == {len(text.token_ids)}
 
 
 def test_entropies_of_tokens_give_the_mean_that_the_trainer_logs(make: MakeTrainer) -> None:

@@ -22,6 +22,7 @@ from rlvitals.integrations.ranks import Ranks
 from rlvitals.integrations.samples import Shelf, of_several
 from rlvitals.integrations.steps import Finished, Step
 from rlvitals.integrations.telling import Teller
+from rlvitals.integrations.token_scores import scored_on_host
 from rlvitals.probes.groups import ADVANTAGE_IN_EQUAL
 from rlvitals.probes.length_history import LengthHistory
 from rlvitals.probes.memory import tally_memory
@@ -122,6 +123,8 @@ class Session:
             with Guard(f"measuring {what}"):
                 found = launch()
                 self._step.add([found if batch.rows is None else numbered(found, batch.rows + self._first)])
+        with Guard("scoring the tokens of kept completions"):
+            self._step.samples = scored_on_host(self._step.samples, given, batch.sample_offset)
 
     def add(self, tally: Tally) -> None:
         self._step.tally += tally

@@ -13,6 +13,7 @@ from rlvitals.guard import Guard
 from rlvitals.integrations.samples import LONGEST, RESERVOIR, WORST_UTF8, Sample, Shelf
 from rlvitals.integrations.texts import TextReader, read_content, shown_text
 from rlvitals.integrations.token_details import token_detail
+from rlvitals.integrations.token_scores import OF_TRL, scored
 from rlvitals.integrations.trl import facts
 from rlvitals.integrations.trl.rewards import RewardReader
 from rlvitals.probes.arrays import Flags, Floats, Whole, flags
@@ -86,6 +87,8 @@ class Reader:
                 found.append(self.rewards.read_advantages(shown["advantages"], totals, first))
         shelf = self._shelf(generation, rows, truncated, totals) if self.keep else None
         samples = () if shelf is None else self._samples(shelf, rows, lengths, first)
+        with Guard("scoring the tokens of kept completions"):
+            samples = tuple(scored(sample, sample.sample - first, shown, OF_TRL) for sample in samples)
         return Read(tally=tally, on_device=tuple(found), samples=samples, shelf=shelf, totals=totals)
 
     def _chosen(self, shape: tuple[int, ...], lengths: Whole, tool_mask: Any) -> Flags | None:
