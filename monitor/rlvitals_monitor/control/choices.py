@@ -12,6 +12,7 @@ from rlvitals_monitor.control.policy import Policies, Scope
 from rlvitals_monitor.errors import NotFound
 from rlvitals_monitor.store import policies as store
 from rlvitals_monitor.store.audit import append_audit
+from rlvitals_monitor.store.runs import namesakes, no_run, project_of
 
 
 def in_force(conn: Connection, own: Policies) -> tuple[PolicyView, ...]:
@@ -22,6 +23,9 @@ def in_force(conn: Connection, own: Policies) -> tuple[PolicyView, ...]:
 
 
 def choose(conn: Connection, scope: Scope, name: str, policy: Policy, who: str, now: datetime) -> PolicyView:
+    """For a run that is yet to come too; raises NotFound where a run's name stands in place of its id."""
+    if scope is Scope.RUN and project_of(conn, name) is None and namesakes(conn, name):
+        raise no_run(conn, name)
     made = store.choose(conn, scope.value, name, policy, who, now)
     detail = f"{scope.value} {name}: {policy.value}"
     append_audit(conn, at=now, run=_run(scope, name), who=who, what="policy chosen", detail=detail)

@@ -17,6 +17,7 @@ from rlvitals_monitor.errors import BadRequest, NotFound
 from rlvitals_monitor.store import steering
 from rlvitals_monitor.store.audit import append_audit
 from rlvitals_monitor.store.commands import Subject, read_subject
+from rlvitals_monitor.store.runs import no_run
 from rlvitals_monitor.store.steering import NOBODY, RUN, SCOPES, Choice
 
 
@@ -38,7 +39,7 @@ def choose(
     if kl_policy not in known:
         raise BadRequest(f"expected one of {', '.join(known)}, got {kl_policy!r}", field="kl_policy")
     if scope == RUN and read_subject(conn, name) is None:
-        raise NotFound(f"there is no run {name}")
+        raise no_run(conn, name)
     given = {key: value for key, value in own.items() if value is not None}
     try:
         KlChoice(**given)  # type: ignore[arg-type]
@@ -63,7 +64,7 @@ def steered(conn: Connection, run: str, limits: Limits) -> SteeredView:
     """How a run is steered now. Raises NotFound."""
     subject = read_subject(conn, run)
     if subject is None:
-        raise NotFound(f"there is no run {run}")
+        raise no_run(conn, run)
     choice = steering.choice_for(conn, run, subject.info.project)
     if choice is None or choice.kl_policy == NOBODY:
         return SteeredView(run=run, choice=None if choice is None else _view(choice))

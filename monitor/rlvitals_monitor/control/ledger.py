@@ -10,17 +10,17 @@ from rlvitals.contract.alert import Proposal
 from rlvitals.contract.command import Command, CommandKind, CommandState
 from rlvitals.contract.view import CommandView
 from rlvitals_monitor.control.situation import Situation
-from rlvitals_monitor.errors import NotFound
 from rlvitals_monitor.store import commands as store
 from rlvitals_monitor.store.audit import append_audit
 from rlvitals_monitor.store.commands import Subject
+from rlvitals_monitor.store.runs import no_run
 
 
 def locked_subject(conn: Connection, run: str) -> Subject:
     """The run, once it is our turn on it. Raises NotFound."""
     subject = store.read_subject(conn, run, lock=True)
     if subject is None:
-        raise NotFound(f"there is no run {run}")
+        raise no_run(conn, run)
     return subject
 
 

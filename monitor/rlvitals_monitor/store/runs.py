@@ -24,6 +24,7 @@ from rlvitals_monitor.store.tables import alerts, attempts, commands, points, ru
 
 RECENT_STEPS = 64
 """Steps from which the usual time of a step is taken."""
+NAMESAKES_MAX = 3
 READ_LATER = frozenset({"tail", "import"})
 """What names itself so reads a log: its steps bear the time at which they were read, which is no rate."""
 
@@ -35,7 +36,7 @@ def read_run(connection: Connection, run: str, now: datetime) -> RunView:
     """One run with its attempts; raises `NotFound`."""
     row = connection.execute(select(runs).where(runs.c.id == run)).one_or_none()
     if row is None:
-        raise NotFound(f"there is no run {run!r}")
+        raise no_run(connection, run)
     return _views(connection, [row], now)[0]
 
 
@@ -67,9 +68,9 @@ def find_attempt(connection: Connection, run: str, attempt: str | None = None) -
         query = query.where(attempts.c.id == attempt)
     row = connection.execute(query.order_by(attempts.c.ordinal.desc()).limit(1)).one_or_none()
     if row is None:
-        raise NotFound(
-            f"there is no run {run!r}" if attempt is None else f"run {run!r} has no attempt {attempt!r}"
-        )
+        if attempt is None:
+            raise no_run(connection, run)
+        raise NotFound(f"run {run!r} has no attempt {attempt!r}")
     return row.number, row.id
 
 
@@ -119,6 +120,19 @@ def read_info(connection: Connection, run: str) -> RunInfo:
     )
 
 
+def namesakes(connection: Connection, name: str) -> tuple[str, ...]:
+    """Ids of the newest runs that bear this name."""
+    query = select(runs.c.id).where(runs.c.name == name).order_by(runs.c.created_at.desc()).limit(NAMESAKES_MAX)
+    return tuple(connection.scalars(query))
+
+
+def no_run(connection: Connection, run: str) -> NotFound:
+    """To be raised; tells whoever gave a name in place of an id which ids it has."""
+    of_that_name = ", ".join(found for found in namesakes(connection, run) if found != run)
+    hint = f"; runs of that name have the ids {of_that_name}" if of_that_name else ""
+    return NotFound(f"there is no run {run[:128]!r}{hint}")
+
+
 def project_of(connection: Connection, run: str) -> str | None:
     """The project of a run; None for an unknown one."""
     return connection.scalar(select(runs.c.project).where(runs.c.id == run))
@@ -128,7 +142,7 @@ def last_step(connection: Connection, run: str) -> int | None:
     """The newest attempt's last step, None when there is none yet; raises `NotFound` for an unknown run."""
     row = connection.execute(select(runs.c.last_step).where(runs.c.id == run)).one_or_none()
     if row is None:
-        raise NotFound(f"there is no run {run!r}")
+        raise no_run(connection, run)
     return None if row.last_step is None else int(row.last_step)
 
 

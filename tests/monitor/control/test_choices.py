@@ -5,14 +5,16 @@ from __future__ import annotations
 import itertools
 
 import pytest
+from sqlalchemy import update
 
 from rlvitals.contract.command import CommandState, Policy
 from rlvitals.contract.view import CommandView, PolicyView
-from rlvitals_monitor.control import choices, mailbox
+from rlvitals_monitor.control import choices, kl_choices, mailbox
 from rlvitals_monitor.control.policy import Policies, Scope
 from rlvitals_monitor.errors import NotFound
 from rlvitals_monitor.store.audit import audit_page
 from rlvitals_monitor.store.engine import Store
+from rlvitals_monitor.store.tables import runs
 from tests.monitor.planted import NOW, a_transition, plant
 
 OBSERVE, APPROVE, AUTO = Policy.OBSERVE, Policy.APPROVE, Policy.AUTO
@@ -51,6 +53,16 @@ def test_a_choice_holds_at_once_over_the_services_own_settings(store: Store, sco
     plant(store, a_transition())
     choose(store, scope, name, OBSERVE)
     assert proposed(store, Policies(default=AUTO)) is CommandState.OBSERVED
+
+
+def test_a_runs_name_in_place_of_its_id_is_refused_with_its_id(store: Store) -> None:
+    plant(store, a_transition())
+    with store.begin() as conn:
+        conn.execute(update(runs).values(name="math-7b"))
+    with pytest.raises(NotFound, match="no run 'math-7b'; runs of that name have the ids r1"):
+        choose(store, Scope.RUN, "math-7b", OBSERVE)
+    with store.begin() as conn, pytest.raises(NotFound, match="have the ids r1"):
+        kl_choices.choose(conn, "run", "math-7b", "guarded", {}, "ada", NOW)
 
 
 def test_a_choice_for_another_run_changes_nothing_here(store: Store) -> None:

@@ -60,7 +60,7 @@ def test_the_articles_rule_is_never_shown_without_its_warning(say: Say) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["steer", "r404", "--policy", "guarded"], "there is no run r404"),
+        (["steer", "r404", "--policy", "guarded"], "there is no run 'r404'"),
         (["steer", "r1", "--off"], "no KL policy was chosen for the run 'r1'"),
         (["steer", "r1", "--policy", "guarded", "--target", "nan"], "target: expected a finite number above 0"),
         (["steer", "r1", "--policy", "guarded", "--factor", "inf"], "factor: expected above 1 and at most 2"),
