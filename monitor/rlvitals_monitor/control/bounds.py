@@ -11,6 +11,7 @@ import math
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 
 from rlvitals.contract.command import ARGUMENT_KINDS, Bounds, CommandKind
 
@@ -96,7 +97,9 @@ def bounds_for(
     if kind not in ARGUMENT_KINDS or base is None:
         return None
     down, up = _factors(kind, limits, automatic=automatic)
-    return Bounds(low=max(base / down, _LEAST), high=min(base * up, sys.float_info.max))
+    value, least, most = (Decimal(repr(number)) for number in (base, down, up))
+    # As people reckon: ten times 0.0003 is 0.003, which the product of the floats is not.
+    return Bounds(low=max(float(value / least), _LEAST), high=min(float(value * most), sys.float_info.max))
 
 
 def _factors(kind: CommandKind, limits: Limits, *, automatic: bool) -> tuple[float, float]:

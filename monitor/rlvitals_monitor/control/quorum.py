@@ -27,5 +27,10 @@ def has_spoken(who: str, heard: Iterable[Voice]) -> bool:
 
 
 def _identity(who: str) -> str:
-    """A name in another case, width or spacing is no other person."""
-    return " ".join(unicodedata.normalize("NFKC", who).casefold().split())
+    """A name in another case, width or spacing is no other person, with signs that nobody sees neither.
+
+    Nor is another token of the same one: what follows a slash says which (ada/laptop).
+    """
+    name = "".join(c for c in unicodedata.normalize("NFKC", who) if unicodedata.category(c) != "Cf")
+    person = name.partition("/")[0]
+    return " ".join((person if person.strip() else name).casefold().split())

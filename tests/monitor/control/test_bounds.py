@@ -84,3 +84,12 @@ def test_a_factor_that_is_none_is_refused_by_name(factor: float) -> None:
 def test_an_endless_pause_is_refused() -> None:
     with pytest.raises(ValueError, match="longest_pause_s"):
         Limits(longest_pause_s=math.inf)
+
+
+@pytest.mark.parametrize("base", [0.0003, 0.0007, 0.1, 0.07, 1e-9, 3.3])
+def test_ten_times_the_users_value_and_a_thousandth_are_as_a_person_reckons_them(base: float) -> None:
+    bounds = bounds_for(CommandKind.SET_KL_COEF, {"kl_coef": base}, Limits(), automatic=False)
+    assert bounds is not None
+    assert bounds.allow(float(f"{base * 10:.12g}"))
+    assert bounds.allow(float(f"{base / 1000:.12g}"))
+    assert not bounds.allow(base * 10 * (1 + 1e-12))

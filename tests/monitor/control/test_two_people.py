@@ -38,6 +38,11 @@ def voice(who: str, *, named: bool = True, at: datetime = NOW) -> Voice:
         (2, [voice("ada"), voice("ADA")], False),
         (2, [voice("ada"), voice(" ada  ")], False),
         (2, [voice("ada"), voice("\uff41\uff44\uff41")], False),
+        (2, [voice("ada"), voice("a\u200bda\u2060")], False),
+        (2, [voice("ada"), voice("ada/laptop")], False),
+        (2, [voice("Ada / phone"), voice("ada/laptop")], False),
+        (2, [voice("ada/phone"), voice("ben/phone")], True),
+        (2, [voice("/x"), voice("/y")], True),
     ],
 )
 def test_only_different_named_people_make_two(wanted: int, heard: list[Voice], enough: bool) -> None:
