@@ -1,4 +1,4 @@
-"""What commands have done so far to the numbers that they change, in this process."""
+"""What commands have done so far to the numbers that they change, in this process and the run's earlier ones."""
 
 from __future__ import annotations
 
@@ -30,6 +30,14 @@ class Changes:
 
     def of(self, command: Command) -> Course | None:
         return self._courses.get((command.kind, command.knob))
+
+    def made_before(self, command: Command, step: int) -> None:
+        """By an earlier process of the run: it counts and the cool-down runs, but a new process begins at the
+        user's own value.
+        """
+        if command.kind in ARGUMENT_KINDS:
+            self._courses[command.kind, command.knob] = Course(None, None, None, step)
+            self.count += 1
 
     def taken(self, command: Command, step: int, in_force: float | None) -> None:
         """``in_force`` as far as anybody knows it."""

@@ -33,7 +33,10 @@ class _Offered:
 
 
 class Control:
-    """Thread-safe mailbox. ``journal_command`` and ``journal_outcome`` append to the run's journal and return."""
+    """Thread-safe mailbox. ``journal_command`` and ``journal_outcome`` append to the run's journal and return.
+
+    ``known`` and ``earlier`` say what the run's processes so far have answered, and changed at which step.
+    """
 
     def __init__(
         self,
@@ -41,6 +44,7 @@ class Control:
         journal_command: Callable[[Command, int], None],
         journal_outcome: Callable[[Outcome], None],
         known: Callable[[], Mapping[str, bool]] = dict,
+        earlier: Callable[[], Iterable[tuple[Command, int]]] = tuple,
         limits: ControlLimits | None = None,
         capabilities: Callable[[], Mapping[str, str]] = dict,
         obeys: frozenset[CommandKind] | None = None,
@@ -54,7 +58,7 @@ class Control:
         self.released_by = ""
         """Why the last pause ended: ``resume``, ``stop``, ``longest pause`` or ``service silent``."""
         self._journal_command, self._journal_outcome = journal_command, journal_outcome
-        self._load_known, self._capabilities = known, capabilities
+        self._load_known, self._load_earlier, self._capabilities = known, earlier, capabilities
         self._wall, self._clock = wall, clock
         self._lock = threading.Lock()
         self._known: dict[str, bool] | None = None
@@ -87,6 +91,8 @@ class Control:
             return
         if self._known is None:
             self._known = dict(self._load_known())
+            for command, step in self._load_earlier():
+                self._changes.made_before(command, step)
         for command in offered:
             if self.obeys is not None and command.kind not in self.obeys:
                 if command.kind is CommandKind.STOP:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
 from rlvitals.contract import codec
-from rlvitals.contract.command import Command, Outcome
+from rlvitals.contract.command import Command, CommandState, Outcome
 from rlvitals.contract.report import Event, Extreme, Histogram, RunInfo, StepReport, Text
 from rlvitals.record import (
     OVERHEAD_BYTES,
@@ -234,14 +234,30 @@ _PART_OF_STEP = frozenset({Kind.SCHEMA, Kind.NAMES, Kind.MISSING, Kind.EXTREMES}
 def commands_taken(spool: Path, run: str) -> dict[str, bool]:
     """Ids of all commands that any attempt of the run journalled → whether an outcome was journalled too."""
     found: dict[str, bool] = {}
+    for record in _of_commands(spool, run):
+        if isinstance(record, Taken):
+            found.setdefault(record.command.id, False)
+        else:
+            found[record.command_id] = True
+    return found
+
+
+def commands_applied(spool: Path, run: str) -> list[Taken]:
+    """What any attempt of the run took and did not refuse; of one without an outcome it may have been done."""
+    found: dict[str, Taken] = {}
+    for record in _of_commands(spool, run):
+        if isinstance(record, Taken):
+            found.setdefault(record.command.id, record)
+        elif record.state is not CommandState.APPLIED:
+            found.pop(record.command_id, None)
+    return list(found.values())
+
+
+def _of_commands(spool: Path, run: str) -> Iterator[Taken | Outcome]:
+    """Of all the run's journals, those of one in their order."""
     base = run_folder(spool, run)
     for folder in (f for f in journals(spool) if f.parent == base):
         follower = Follower(folder)
         while items := follower.read(1000):
-            for item in items:
-                if isinstance(item.record, Taken):
-                    found.setdefault(item.record.command.id, False)
-                elif isinstance(item.record, Outcome):
-                    found[item.record.command_id] = True
+            yield from (item.record for item in items if isinstance(item.record, (Taken, Outcome)))
         follower.close()
-    return found

@@ -33,7 +33,7 @@ from rlvitals.contract.report import (
 )
 from rlvitals.control import Control
 from rlvitals.drops import Drops
-from rlvitals.follow import Taken, commands_taken
+from rlvitals.follow import Taken, commands_applied, commands_taken
 from rlvitals.guard import Guard, kept
 from rlvitals.journal import Journal, Writer
 from rlvitals.part import ALONE, Part
@@ -116,6 +116,7 @@ class Reporter:
             journal_command=self._journal_command,
             journal_outcome=self._journal_outcome,
             known=lambda: commands_taken(settings.spool, run.id),
+            earlier=lambda: [(taken.command, taken.step) for taken in commands_applied(settings.spool, run.id)],
             capabilities=lambda: self.run.capabilities,
             limits=limits
             or ControlLimits(longest_pause_s=settings.longest_pause_s, fail_open_s=settings.fail_open_s),

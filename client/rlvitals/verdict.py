@@ -15,7 +15,7 @@ class ControlLimits:
 
     The first four are factors on the user's own value; ``command_factor`` is the most that one command may move
     the value in force by, ``step_factor`` all commands at one step. ``cooldown_steps`` lie between two changes of
-    one number, and a process makes ``changes`` at most.
+    one number, and a run takes ``changes`` at most.
     """
 
     kl_factor_low: float = 1e-3
@@ -129,4 +129,4 @@ def _cooldown_reason(at: Situation) -> str:
 def _budget_reason(at: Situation) -> str:
     if at.changes < at.limits.changes:
         return ""
-    return f"this process has made {at.changes} changes already, which is as many as it may"
+    return f"{at.changes} changes were made to this run already, which is as many as may be"

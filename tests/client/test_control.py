@@ -25,6 +25,7 @@ class Desk:
     """A control with a clock that the test turns and a journal that the test reads."""
 
     known: Mapping[str, bool] = field(default_factory=dict)
+    earlier: list[tuple[Command, int]] = field(default_factory=list)
     capabilities: dict[str, str] = field(default_factory=dict)
     limits: ControlLimits = field(default_factory=ControlLimits)
     now_s: float = 0.0
@@ -36,6 +37,7 @@ class Desk:
             journal_command=lambda command, step: self.journal.append(command),
             journal_outcome=self.journal.append,
             known=lambda: self.known,
+            earlier=lambda: self.earlier,
             limits=self.limits,
             capabilities=lambda: self.capabilities,
             wall=lambda: NOW + self.skew + timedelta(seconds=self.now_s),
@@ -81,6 +83,24 @@ def test_an_id_that_an_earlier_attempt_took_is_answered_and_never_applied_again(
     assert desk.outcomes == [("half", CommandState.REFUSED)]
     desk.control.offer([command(id="half")])
     assert len(desk.outcomes) == 1
+
+
+def test_a_cool_down_and_a_budget_go_on_in_the_next_process_which_begins_at_the_users_own_value() -> None:
+    earlier = [(command(CommandKind.SET_KL_COEF, "old", argument=0.04), 10), (command(id="other"), 11)]
+    limits = ControlLimits(changes=2, cooldown_steps=5)
+    desk = Desk(earlier=earlier, limits=limits)
+    desk.control.user_value(CommandKind.SET_KL_COEF, 0.01)
+    desk.control.offer([command(CommandKind.SET_KL_COEF, "soon", argument=0.02)])
+    assert desk.control.take(12) == ()
+    assert desk.reason() == "changed at step 10, not again before step 15"
+    desk.control.offer([command(CommandKind.SET_KL_COEF, "far", argument=0.11)])
+    assert desk.control.take(15) == ()
+    assert "0.11 is outside the client's bounds" in desk.reason()
+    desk.control.offer([command(CommandKind.SET_KL_COEF, "second", argument=0.1)])
+    assert [taken.id for taken in desk.control.take(16)] == ["second"]
+    desk.control.offer([command(CommandKind.SCALE_LR, "third", argument=0.5)])
+    assert desk.control.take(17) == ()
+    assert "2 changes were made to this run already" in desk.reason()
 
 
 def test_an_expired_command_is_answered_and_not_applied() -> None:
@@ -310,7 +330,9 @@ def test_a_command_that_the_trainer_could_not_do_moved_nothing() -> None:
     )
     assert apply(desk, command(CommandKind.SET_KL_COEF, "c", argument=0.02), 9, 0.02) == ""
     assert apply(desk, command(CommandKind.SET_KL_COEF, "d", argument=0.01), 10, 0.01) == ""
-    assert "2 changes already" in apply(desk, command(CommandKind.SET_KL_COEF, "e", argument=0.02), 11, None)
+    assert "2 changes were made to this run already" in apply(
+        desk, command(CommandKind.SET_KL_COEF, "e", argument=0.02), 11, None
+    )
 
 
 @dataclass

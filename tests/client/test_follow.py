@@ -2,9 +2,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from rlvitals.contract import codec
 from rlvitals.contract.report import Event, EventKind, RunInfo, StepReport
-from rlvitals.follow import Follower, commands_taken
+from rlvitals.follow import Follower, commands_applied, commands_taken
 from rlvitals.journal import Journal, Writer
 from rlvitals.record import Kind
 from rlvitals.spool import journal_folder, segments
@@ -110,3 +112,22 @@ def test_commands_of_all_attempts_of_a_run_are_known(tmp_path: Path) -> None:
             journal.append(Kind.OUTCOME, lambda seq, done=done: codec.dumps({"seq": seq, **done}))  # type: ignore[misc]
         journal.close()
     assert commands_taken(tmp_path, "r") == {"c-a1": False, "c-a2": True}
+
+
+@pytest.mark.parametrize(
+    ("state", "counted"), [("applied", True), ("refused", False), ("expired", False), (None, True)]
+)
+def test_what_a_process_that_died_may_have_changed_counts(
+    tmp_path: Path, state: str | None, counted: bool
+) -> None:
+    journal = Journal(journal_folder(tmp_path, "r", "a1"), Writer(run=RunInfo(id="r"), attempt="a1"))
+    taken = {
+        "command": {"id": "c", "kind": "scale_lr", "argument": 0.5, "expires_at": "2030-01-01T00:00:00Z"},
+        "step": 7,
+    }
+    journal.append(Kind.COMMAND, lambda seq: codec.dumps({"seq": seq, **taken}))
+    if state is not None:
+        journal.append(Kind.OUTCOME, lambda seq: codec.dumps({"seq": seq, "command_id": "c", "state": state}))
+    journal.close()
+    found = [(made.command.id, made.step) for made in commands_applied(tmp_path, "r")]
+    assert found == ([("c", 7)] if counted else [])
