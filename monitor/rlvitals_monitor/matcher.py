@@ -41,6 +41,11 @@ class Matcher:
         """What `read` makes the same matcher of."""
         return f"{self.field}{'!=' if self.negated else '='}{self.pattern}"
 
+    @property
+    def literal(self) -> str | None:
+        """The one value that it is like; None where there are others, or where it says which it is not."""
+        return None if self.negated or any(sign in self.pattern for sign in "*?[") else self.pattern
+
     def matches(self, alert: Alert, run: RunInfo) -> bool:
         """A run matches by name or by id, a tag by any of its tags."""
         alike = any(fnmatchcase(value, self.pattern) for value in _values(self.field, alert, run))

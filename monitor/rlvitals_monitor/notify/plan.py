@@ -14,7 +14,7 @@ from rlvitals_monitor.notify.channel import Channel
 from rlvitals_monitor.notify.grouping import choose
 from rlvitals_monitor.notify.inhibition import symptoms
 from rlvitals_monitor.notify.weigh import Drop, Send, Wait, Weighed, weigh
-from rlvitals_monitor.silences.silence import Silence, covering
+from rlvitals_monitor.silences.silence import InForce, Silence
 from rlvitals_monitor.store import due as outbox_due
 from rlvitals_monitor.store import silences, turns
 from rlvitals_monitor.store.contents import heard_lately
@@ -123,5 +123,6 @@ def _silenced(conn: Connection, found: Sequence[Due], now: datetime) -> dict[str
         return {}
     runs: dict[str, RunInfo] = {run: read_info(conn, run) for run in {one.run for one in found}}
     known = outbox_due.read_alerts(conn, {one.alert for one in found})
-    about = {key: covering(active, alert, runs[alert.run]) for key, alert in known.items()}
+    in_force = InForce(active)
+    about = {key: in_force.about(alert, runs[alert.run]) for key, alert in known.items()}
     return {key: silence for key, silence in about.items() if silence is not None}

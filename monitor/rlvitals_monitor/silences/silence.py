@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from itertools import chain
 
 from rlvitals.contract.alert import Alert
 from rlvitals.contract.report import RunInfo
@@ -73,7 +74,22 @@ def about(alert: Alert) -> tuple[Matcher, ...]:
     return (Matcher.exactly("run", alert.run), Matcher.exactly("rule", alert.rule))
 
 
-def covering(silences: Iterable[Silence], alert: Alert, run: RunInfo) -> Silence | None:
-    """Of those that are in force (see `store.silences.active`), the one about this alert that ends last."""
-    found = [silence for silence in silences if silence.matches(alert, run)]
-    return max(found, key=lambda silence: silence.ends_at, default=None)
+class InForce:
+    """Those that are in force (see `store.silences.active`), so that among thousands one is found soon.
+
+    Most are of one run, by a click on its alert: they are kept by what they call it.
+    """
+
+    def __init__(self, silences: Iterable[Silence]) -> None:
+        self._of_run: dict[str, list[Silence]] = {}
+        self._others: list[Silence] = []
+        for silence in silences:
+            named = (m.literal for m in silence.matchers if m.field == "run")
+            run = next((name for name in named if name is not None), None)
+            (self._others if run is None else self._of_run.setdefault(run, [])).append(silence)
+
+    def about(self, alert: Alert, run: RunInfo) -> Silence | None:
+        """The one about this alert that ends last."""
+        of_run = (self._of_run.get(name, []) for name in {run.id, run.name})
+        found = [silence for silence in chain(*of_run, self._others) if silence.matches(alert, run)]
+        return max(found, key=lambda silence: silence.ends_at, default=None)

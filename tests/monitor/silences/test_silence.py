@@ -10,7 +10,7 @@ import pytest
 from rlvitals.contract.report import RunInfo
 from rlvitals.contract.view import SilenceState
 from rlvitals_monitor.silences.hours import Hours
-from rlvitals_monitor.silences.silence import MATCHERS_MAX, Silence, about, covering, read_matchers
+from rlvitals_monitor.silences.silence import MATCHERS_MAX, InForce, Silence, about, read_matchers
 from tests.monitor.planted import NOW, an_alert, later
 
 RUN = RunInfo(id="r1", name="tiny", project="demo")
@@ -71,8 +71,25 @@ def test_its_last_time_ends_with_the_whole() -> None:
 
 def test_of_several_about_an_alert_the_one_that_ends_last_counts() -> None:
     short, long, other = a_silence(), a_silence(id="s2", ends_at=later(2 * HOUR)), a_silence("run=r2", id="s3")
-    assert covering([short, long, other], an_alert(), RUN) == long
-    assert covering([other], an_alert(), RUN) is None
+    assert InForce([short, long, other]).about(an_alert(), RUN) == long
+    assert InForce([other]).about(an_alert(), RUN) is None
+
+
+@pytest.mark.parametrize("match", ["run=r1", "run=tiny", "run=r*", "run!=r2", "project=*", "rule=kl_*"])
+def test_of_thousands_the_one_about_an_alert_is_found_and_few_are_looked_at(
+    match: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[str] = []
+    monkeypatch.setattr(
+        Silence,
+        "matches",
+        lambda self, alert, run, _did=Silence.matches: looked.append(self.id) or _did(self, alert, run),
+    )
+    many = [a_silence(f"run=x{number}", "rule=*", id=f"s{number}") for number in range(3000)]
+    mine = a_silence(match, id="mine")
+    run = RunInfo(id="r1", name="tiny", project="math")
+    assert InForce([*many[:1000], mine, *many[1000:]]).about(an_alert(), run) == mine
+    assert looked == ["mine"]
 
 
 def test_one_for_an_alert_is_about_its_rule_on_its_run_and_nothing_else() -> None:
