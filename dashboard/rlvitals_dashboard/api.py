@@ -7,6 +7,7 @@ so what a person may not do by REST cannot be done here either, and the audit ha
     ├─ SignInNeeded     401: no session, or it is over
     ├─ Forbidden        403: signed in, but without the right to do this
     ├─ NotFound         404
+    ├─ Refused          409: not in the state in which this can be done
     └─ Unreachable      no answer at all
 """
 
@@ -27,6 +28,7 @@ from rlvitals.contract.codec import DecodeError, decode, dumps, loads
 from rlvitals.contract.command import CommandKind, CommandState, Policy
 from rlvitals.contract.health import HealthView
 from rlvitals.contract.hooks import HooksView
+from rlvitals.contract.incident import IncidentStory, IncidentView
 from rlvitals.contract.report import EventKind
 from rlvitals.contract.rulebook import RuleBookView
 from rlvitals.contract.steering import EffectView, SteeredView, SteeringView
@@ -80,11 +82,15 @@ class NotFound(ApiError):
     pass
 
 
+class Refused(ApiError):
+    pass
+
+
 class Unreachable(ApiError):
     pass
 
 
-_BY_STATUS = {401: SignInNeeded, 403: Forbidden, 404: NotFound}
+_BY_STATUS = {401: SignInNeeded, 403: Forbidden, 404: NotFound, 409: Refused}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,6 +215,18 @@ class Api:
     async def alerts(self, run: str) -> tuple[Alert, ...]:
         return _items(Alert, await self._get("/alerts", run=run, limit=PAGE_ITEMS))
 
+    async def open_incidents(self) -> tuple[IncidentView, ...]:
+        """Of all runs, the strongest first."""
+        return _items(IncidentView, await self._get("/incidents"))
+
+    async def incidents(self, run: str, attempt: str = "") -> tuple[IncidentView, ...]:
+        """Of one attempt, by default the newest, in the order of onset."""
+        return _items(IncidentView, await self._get(f"/runs/{_segment(run)}/incidents", attempt=attempt))
+
+    async def incident(self, run: str, cause: str, attempt: str = "") -> IncidentStory:
+        path = f"/runs/{_segment(run)}/incidents/{_segment(cause)}"
+        return _one(IncidentStory, await self._get(path, attempt=attempt))
+
     async def changes(self, run: str | None, after: int, wait_s: float = LONGEST_WAIT_S) -> Change:
         """Answers when something moved past ``after``, at the latest after ``wait_s``. ``run=None``: any run."""
         path = f"/runs/{_segment(run)}/changes" if run else "/changes"
@@ -325,6 +343,9 @@ class Api:
 
     async def acknowledge(self, alert: str) -> None:
         await self._post(f"/alerts/{_segment(alert)}/acknowledge", {})
+
+    async def escalate(self, alert: str, channel: str) -> None:
+        await self._post(f"/alerts/{_segment(alert)}/escalate", {"channel": channel})
 
     # the wire
 

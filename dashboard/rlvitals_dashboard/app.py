@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 from urllib.parse import parse_qsl, unquote
 
 from dash import ALL, ClientsideFunction, Dash, Input, Output, State, dcc, html
@@ -19,6 +20,8 @@ from rlvitals_dashboard.pages import audit as audit_page
 from rlvitals_dashboard.pages import channels as channels_page
 from rlvitals_dashboard.pages import command as command_page
 from rlvitals_dashboard.pages import control as control_page
+from rlvitals_dashboard.pages import incidents as incidents_page
+from rlvitals_dashboard.pages import open_incidents as open_incidents_page
 from rlvitals_dashboard.pages import policies as policies_page
 from rlvitals_dashboard.pages import run as run_page
 from rlvitals_dashboard.pages import runs as runs_page
@@ -26,6 +29,7 @@ from rlvitals_dashboard.pages import silences as silences_page
 from rlvitals_dashboard.pages import texts as texts_page
 from rlvitals_dashboard.theme import css_variables
 
+COMMAND = "control/command/"
 _ASSETS = Path(__file__).parent / "assets"
 _INDEX = """<!DOCTYPE html>
 <html lang="en" data-theme="light">
@@ -72,6 +76,8 @@ def create_dash(server: FastAPI, api: Api, prefix: str = PREFIX) -> Dash:
     single = (policies_page.HEART, silences_page.HEART, channels_page.HEART)
     for heart in (*single, audit_page.heart(prefix), command_page.heart(prefix), texts_page.heart(prefix)):
         heart.register(app, api)
+    incidents_page.heart(prefix).register(app, api)
+    open_incidents_page.heart(prefix).register(app, api)
     deeds.register(app, api)
     nav.register(app, api)
     problem_banner.register(app, api)
@@ -139,29 +145,35 @@ def _register_router(app: Dash, api: Api, prefix: str) -> None:
             return _sorry(error.title, error.detail), None, links
 
 
+Layout: TypeAlias = Callable[[Api, str, dict[str, str]], Awaitable[Component]]
+RunLayout: TypeAlias = Callable[[Api, str, str, dict[str, str]], Awaitable[Component]]
+PAGES: Mapping[str, Layout] = {
+    "": lambda api, prefix, _query: runs_page.layout(api, prefix),
+    "incidents": open_incidents_page.layout,
+    "control": control_page.layout,
+    "control/policies": policies_page.layout,
+    "control/silences": silences_page.layout,
+    "control/audit": audit_page.layout,
+    "channels": lambda api, _prefix, query: channels_page.layout(api, query),
+}
+RUN_PAGES: Mapping[str, RunLayout] = {
+    "": lambda api, _prefix, run, query: run_page.layout(api, run, query),
+    "texts": texts_page.layout,
+    "incidents": incidents_page.layout,
+}
+"""By what stands behind the run in the address."""
+
+
 async def _page(api: Api, prefix: str, place: str, query: dict[str, str]) -> Component:
+    if place in PAGES:
+        return await PAGES[place](api, prefix, query)
     kind, _, name = place.partition("/")
-    match kind:
-        case "":
-            return await runs_page.layout(api, prefix)
-        case "run" if name.endswith("/texts"):
-            return await texts_page.layout(api, prefix, unquote(name.removesuffix("/texts")), query)
-        case "run" if name:
-            return await run_page.layout(api, unquote(name), query)
-        case "control" if not name:
-            return await control_page.layout(api, prefix, query)
-        case "control" if name.startswith("command/"):
-            return await command_page.layout(api, prefix, unquote(name.partition("/")[2]))
-        case "control" if name == "policies":
-            return await policies_page.layout(api, prefix, query)
-        case "control" if name == "silences":
-            return await silences_page.layout(api, prefix, query)
-        case "control" if name == "audit":
-            return await audit_page.layout(api, prefix, query)
-        case "channels" if not name:
-            return await channels_page.layout(api, query)
-        case _:
-            return _sorry("Not here", "There is no such page.")
+    run, _, part = name.partition("/")
+    if kind == "run" and run and part in RUN_PAGES:
+        return await RUN_PAGES[part](api, prefix, unquote(run), query)
+    if place.startswith(COMMAND):
+        return await command_page.layout(api, prefix, unquote(place.removeprefix(COMMAND)))
+    return _sorry("Not here", "There is no such page.")
 
 
 def _crumbs(place: str) -> Component:

@@ -7,24 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from time import time
-from typing import Any, TypeAlias
+from typing import Any
 
 from dash import ALL, Dash, Input, Output, State, ctx, html
 from dash.exceptions import PreventUpdate
 
 from rlvitals.contract.command import CommandKind, CommandState, Policy
 from rlvitals.contract.view import CommandView, SilencePurpose, SilenceState, SilenceView
+from rlvitals_dashboard import incident_deeds
 from rlvitals_dashboard.api import Api, ApiError
 from rlvitals_dashboard.asking import parts_of
 from rlvitals_dashboard.channel_panel import send_list
 from rlvitals_dashboard.components import Component, notice, visible, when
-from rlvitals_dashboard.silence_panel import FIELDS
+from rlvitals_dashboard.said import Said, number_of, words_of
+from rlvitals_dashboard.silence_panel import FIELDS, HUSH_S
 from rlvitals_dashboard.words import plural
 
-HUSH_S = 3600.0
 CHANNEL_KEYS = ("name", "kind", "url", "secret", "severity", "language")
-Said: TypeAlias = Mapping[str, object]
-"""What was typed beside the button, by name."""
 
 
 def verdict_place() -> Component:
@@ -64,16 +63,6 @@ def register(app: Dash, api: Api) -> None:
             return await DEEDS[deed](api, subject, said), time()
         except ApiError as error:
             return notice(error.title, error.detail, tone="critical"), time()
-
-
-def number_of(said: Said, name: str = "argument") -> float | None:
-    value = said.get(name)
-    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
-
-
-def words_of(said: Said, name: str) -> str:
-    value = said.get(name)
-    return value.strip() if isinstance(value, str) else ""
 
 
 async def _approve(api: Api, command: str, said: Said) -> Component:
@@ -235,6 +224,9 @@ DEEDS: Mapping[str, Callable[[Api, str, Said], Awaitable[Any]]] = {
     "acknowledge": _acknowledge,
     "unacknowledge": _unacknowledge,
     "hush": _hush,
+    "acknowledge-all": incident_deeds.acknowledge_all,
+    "hush-all": incident_deeds.hush_all,
+    "escalate": incident_deeds.escalate,
     "silence": _silence,
     "maintenance": _maintenance,
     "end-silence": _end_silence,

@@ -26,6 +26,7 @@ class Place:
 
 PLACES = (
     Place(path="", title="Runs"),
+    Place(path="incidents", title="Incidents"),
     Place(path="control", title="Control"),
     Place(path="channels", title="Channels"),
 )
@@ -38,6 +39,7 @@ CONTROL = (
 RUN = (
     Place(path="", title="Charts"),
     Place(path="texts", title="Texts"),
+    Place(path="incidents", title="Incidents"),
 )
 """Below a run."""
 

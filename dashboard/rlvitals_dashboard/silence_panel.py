@@ -13,6 +13,8 @@ from rlvitals_dashboard.components import LONGEST_NAME, Component, folded, mark,
 from rlvitals_dashboard.theme import SILENCE_STATES
 from rlvitals_dashboard.words import duration
 
+HUSH_S = 3600.0
+"""How long one press silences an alert."""
 FIELDS = ("project", "run", "rule", "severity", "tag")
 """What the form asks for; the others can be given by REST and on the command line."""
 _HINTS = {

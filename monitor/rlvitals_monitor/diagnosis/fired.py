@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from rlvitals.contract.alert import Alert, Severity
@@ -9,8 +10,8 @@ from rlvitals.contract.alert import Alert, Severity
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fired:
-    """One alert from firing to its end; ``resolved`` is None while it is open. ``where`` names its token, ``id`` the
-    stored alert."""
+    """One alert from firing to its end; ``resolved`` is None while it is open. ``where`` names its token,
+    ``id`` the stored alert."""
 
     alert: str
     severity: Severity
@@ -44,5 +45,11 @@ class Fired:
         where = f", {self.where}" if self.where else ""
         if self.value is None:
             return f"{self.alert} from step {self.fired}{where}"
-        limit = "" if self.threshold is None else f" against {self.threshold:.4g}"
-        return f"{self.alert} from step {self.fired}: {self.metric} = {self.value:.4g}{limit}{where}"
+        limit = "" if self.threshold is None else f" against {_said(self.threshold)}"
+        return f"{self.alert} from step {self.fired}: {self.metric} = {_said(self.value)}{limit}{where}"
+
+
+def _said(value: float) -> str:
+    if math.isnan(value):
+        return "NaN"
+    return f"{value:.4g}" if math.isfinite(value) else "+Inf" if value > 0 else "-Inf"
