@@ -28,7 +28,8 @@ from rlvitals.contract.command import CommandState
 
 HERE = Path(__file__).resolve().parent
 FLAVOURS = ("unhealthy", "twin")
-SANE_BETA = 0.5
+SANE_BETA = 4.0
+"""A tenth of what the unhealthy run began with: as far as one command may go."""
 LOOK_S = 25.0
 """How long a proposal stays on the page before ``--auto`` approves it."""
 PERSON_SHARE = 0.6
@@ -155,7 +156,7 @@ def _news(service: Service, progress: Progress, bar: TaskID) -> bool:
 
 
 def _approve(service: Service, options: Options, elapsed_s: float, console: Console) -> None:
-    """Approves with a sane value, far beyond the factor of 2 that an automatic change may use."""
+    """Approves with a saner value, beyond the factor of 2 that an automatic change may use."""
     patience_s = 0.0 if options.auto else PERSON_SHARE * options.seconds
     if elapsed_s < max(patience_s, LOOK_S):
         return

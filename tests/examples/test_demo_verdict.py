@@ -13,7 +13,7 @@ def alert(rule: str, severity: str = "warning", fired_step: int | None = 7) -> d
     return {"rule": rule, "severity": severity, "fired_step": fired_step, "since_step": 6, "value": 1.0}
 
 
-APPLIED = {"kind": "set_kl_coef", "state": "applied", "step": 10, "before": 40.0, "after": 0.5}
+APPLIED = {"kind": "set_kl_coef", "state": "applied", "step": 10, "before": 40.0, "after": 4.0}
 
 
 def told(flavour: str = "unhealthy", **changes: Any) -> Any:
@@ -25,7 +25,7 @@ def told(flavour: str = "unhealthy", **changes: Any) -> Any:
         "run": flavour,
         "steps": 20,
         "beta_before": 40.0,
-        "beta_after": 0.5,
+        "beta_after": 4.0,
         "counters": {"dropped": 0.0},
     }
     facts: dict[str, Any] = {
