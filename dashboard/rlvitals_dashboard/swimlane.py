@@ -70,8 +70,10 @@ def _lane(lane: Lane, axis: Axis, way: Way) -> Component:
 
 def words_of(lane: Lane) -> str:
     last = lane.alerts[-1]
-    end = "goes on" if last.state is not AlertState.RESOLVED or last.resolved_step is None else ""
-    until = end or f"until step {last.resolved_step:,}"
+    if last.state is not AlertState.RESOLVED:
+        until = "goes on"
+    else:
+        until = "over" if last.resolved_step is None else f"until step {last.resolved_step:,}"
     times = f", {len(lane.alerts):,} times" if len(lane.alerts) > 1 else ""
     return f"{SEVERITIES[lane.severity].word}: {lane.rule} from step {lane.onset:,}{times}, {until}"
 
@@ -79,7 +81,7 @@ def words_of(lane: Lane) -> str:
 def _bar(alert: Alert, axis: Axis) -> list[Component]:
     """The time in which it held and did not ring yet is paler."""
     held, fired = axis.share(alert.since_step), axis.share(onset_of(alert))
-    goes_on = alert.resolved_step is None or alert.resolved_step >= axis.last
+    goes_on = alert.state is not AlertState.RESOLVED or (alert.resolved_step or 0) >= axis.last
     end = 1.0 if alert.resolved_step is None else axis.share(alert.resolved_step)
     lead = html.Span(className="lane-held", style=_span(held, fired)) if fired > held else None
     start = min(fired, 1 - LEAST)

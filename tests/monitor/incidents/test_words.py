@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from rlvitals.contract.alert import Alert, AlertState, Severity
+from rlvitals.contract.incident import IncidentStory, IncidentView, axis_of
+from rlvitals.contract.view import EventView, Light, RunState, RunView, TextView
+from rlvitals_monitor.incidents import words
+from rlvitals_monitor.incidents.markdown import write_markdown
+from rlvitals_monitor.incidents.page import write_page
+from rlvitals_monitor.incidents.view import Surroundings, last_healthy
+from rlvitals_monitor.notify.trend import Trend
+from tests.monitor.planted import NOW, a_transition, an_alert
+
+
+def a_story(*alerts: Alert, texts: tuple[TextView, ...] = ()) -> IncidentStory:
+    view = IncidentView(
+        cause="nan_inf",
+        severity=Severity.CRITICAL,
+        headline="A non-finite number",
+        confidence="high",
+        advice="",
+        onset_step=120,
+        onset_at=NOW,
+        is_open=True,
+        alerts=tuple(a.rule for a in alerts),
+        evidence=(),
+        run="r1",
+        attempt="t1",
+    )
+    return IncidentStory(incident=view, run=a_run(), axis=axis_of(alerts, 130), alerts=alerts, texts=texts)
+
+
+def a_run() -> RunView:
+    return RunView(
+        id="r1",
+        project="demo",
+        name="tiny",
+        framework="trl",
+        model="",
+        state=RunState.RUNNING,
+        light=Light.RED,
+        reason="",
+        created_at=NOW,
+        last_seen_at=NOW,
+        last_progress_at=None,
+        last_step=130,
+        phase="update",
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [(math.nan, "NaN"), (math.inf, "+Inf"), (-math.inf, "-Inf"), (None, "missing"), (0.5, "0.5")],
+)
+def test_nan_the_infinities_and_missing_are_four_words_in_both_files(value: float | None, said: str) -> None:
+    story = a_story(an_alert(value=value, fired_step=120))
+    trend = Trend(metric="kl.pull_ratio", steps=(119, 120), values=(0.1, value), threshold=1.0)
+    for file in (write_markdown(story, [trend], NOW), write_page(story, [trend], NOW)):
+        assert f"kl.pull_ratio {said} against 1" in file
+
+
+def test_nothing_that_was_kept_is_told_as_such() -> None:
+    for file in (write_markdown(a_story(), [], NOW), write_page(a_story(), [], NOW)):
+        assert file.count("None was kept.") == 3
+        assert "No command was given." in file
+        assert "none was told of before it began" in file
+
+
+def test_a_fence_within_a_completion_closes_no_fence() -> None:
+    text = TextView(attempt="t1", step=120, sample=0, completion="`````\n# Not a heading", number=1)
+    file = write_markdown(a_story(texts=(text,)), [], NOW)
+    assert "``````\n`````\\n# Not a heading\n``````" in file
+
+
+def test_a_long_list_of_changes_says_how_many_are_left_out() -> None:
+    story = replace(a_story(), transitions=(a_transition(),) * (words.CHANGES_SHOWN + 7))
+    told = words.timeline(story)
+    assert len(told) == words.CHANGES_SHOWN + 1
+    assert told[-1] == "and 7 more changes"
+
+
+def test_a_checkpoint_that_was_saved_while_another_critical_alert_held_is_not_healthy() -> None:
+    earlier = an_alert(
+        id="a0",
+        severity=Severity.CRITICAL,
+        since_step=40,
+        fired_step=42,
+        state=AlertState.RESOLVED,
+        resolved_step=60,
+    )
+    late = an_alert(id="a1", since_step=117, fired_step=120)
+    saved = [EventView(attempt="t1", at=NOW, kind="checkpoint", step=at) for at in (118, 50, 41, 30)]
+    around = Surroundings(run=a_run(), attempt="t1", alerts={"a0": earlier, "a1": late}, saved=saved)
+    found = last_healthy(around, [late], 117)
+    assert found is not None
+    assert found.step == 30
