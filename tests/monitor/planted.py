@@ -10,7 +10,8 @@ from sqlalchemy import Connection, insert
 
 from rlvitals.contract import codec
 from rlvitals.contract.alert import Alert, AlertState, Proposal, Severity, Transition
-from rlvitals.contract.command import CommandKind
+from rlvitals.contract.command import Bounds, CommandKind, CommandState
+from rlvitals.contract.view import CommandView
 from rlvitals_monitor.store.engine import Store
 from rlvitals_monitor.store.numbers import to_micros
 from rlvitals_monitor.store.tables import alerts, attempts, runs, transitions
@@ -41,6 +42,21 @@ def an_alert(**given: object) -> Alert:
         "proposal": Proposal(kind=CommandKind.SET_KL_COEF, argument=0.05),
     }
     return Alert(**{**fields, **given})  # type: ignore[arg-type]
+
+
+def a_command(**given: object) -> CommandView:
+    """Proposed for `an_alert`'s run, and nobody has decided."""
+    fields: dict[str, object] = {
+        "id": "c1",
+        "run": "r1",
+        "kind": CommandKind.SET_KL_COEF,
+        "state": CommandState.PROPOSED,
+        "created_at": NOW,
+        "expires_at": later(600),
+        "argument": 0.05,
+        "bounds": Bounds(low=0.01, high=0.2),
+    }
+    return CommandView(**{**fields, **given})  # type: ignore[arg-type]
 
 
 def a_transition(alert: Alert | None = None, **given: object) -> Transition:

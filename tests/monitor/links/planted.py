@@ -6,26 +6,14 @@ from dataclasses import replace
 from datetime import datetime
 
 from rlvitals.contract.alert import Alert
-from rlvitals.contract.command import Bounds, CommandKind, CommandState
 from rlvitals.contract.report import RunInfo
 from rlvitals.contract.view import CommandView
 from rlvitals_monitor.links.offer import Offer, weigh
 from rlvitals_monitor.store.links import LASTS, Link, LinkAct, fingerprint
-from tests.monitor.planted import NOW, an_alert, later
+from tests.monitor.planted import NOW, a_command, an_alert
 
 RUN = RunInfo(id="r1", name="tiny run", project="demo")
-COMMAND = CommandView(
-    id="c1",
-    run="r1",
-    kind=CommandKind.SET_KL_COEF,
-    state=CommandState.PROPOSED,
-    created_at=NOW,
-    expires_at=later(600),
-    argument=0.05,
-    bounds=Bounds(low=0.01, high=0.2),
-    who="rule:kl_pull_dominates",
-    why="the KL pull dominates",
-)
+COMMAND = a_command(who="rule:kl_pull_dominates", why="the KL pull dominates")
 ON_COMMANDS = (LinkAct.APPROVE, LinkAct.DENY)
 
 

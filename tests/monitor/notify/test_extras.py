@@ -12,8 +12,7 @@ import pytest
 from sqlalchemy import Connection, insert, select
 
 from rlvitals.contract.alert import Alert, AlertState, Transition
-from rlvitals.contract.command import CommandKind, CommandState
-from rlvitals.contract.view import CommandView
+from rlvitals.contract.command import CommandState
 from rlvitals_monitor.notify.channel import Channel, ChannelKind, Channels
 from rlvitals_monitor.notify.dispatch import deliver_due, route
 from rlvitals_monitor.notify.extras import gather
@@ -25,7 +24,7 @@ from rlvitals_monitor.store.runs import read_info
 from rlvitals_monitor.store.tables import attempts, points, series, steps, texts
 from tests.monitor.notify.conftest import channel_to
 from tests.monitor.notify.provider import Provider, Said
-from tests.monitor.planted import NOW, a_transition, an_alert, later, plant, plant_transition, resolved
+from tests.monitor.planted import NOW, a_command, a_transition, an_alert, later, plant, plant_transition, resolved
 
 CHANNEL = Channel(name="team", kind=ChannelKind.WEBHOOK, url="https://pager.example/hook")
 PUBLIC = "https://vitals.example"
@@ -154,16 +153,7 @@ def test_the_links_act_on_this_alert_and_are_new_at_each_attempt(store: Store) -
 
 def test_a_command_that_waits_for_approval_can_be_approved_and_denied_from_the_message(store: Store) -> None:
     plant(store, a_transition())
-    view = CommandView(
-        id="c1",
-        run="r1",
-        kind=CommandKind.SET_KL_COEF,
-        state=CommandState.PROPOSED,
-        created_at=NOW,
-        expires_at=later(600),
-        argument=0.05,
-        alert_id="a1",
-    )
+    view = a_command(alert_id="a1")
     with store.begin() as conn:
         commands.add(conn, view)
         commands.add(conn, replace(view, id="c2", alert_id="another"))

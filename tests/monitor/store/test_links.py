@@ -14,18 +14,9 @@ from rlvitals.contract.view import CommandView
 from rlvitals_monitor.store import links
 from rlvitals_monitor.store.engine import Store
 from rlvitals_monitor.store.links import KEPT, LASTS, PATH, LinkAct, fingerprint
-from tests.monitor.planted import NOW, an_alert, later
+from tests.monitor.planted import NOW, a_command, an_alert, later
 
-COMMAND = CommandView(
-    id="c1",
-    run="r1",
-    kind=CommandKind.SET_KL_COEF,
-    state=CommandState.PROPOSED,
-    created_at=NOW,
-    expires_at=later(600),
-    argument=0.05,
-    bounds=Bounds(low=0.01, high=0.2),
-)
+COMMAND = a_command()
 
 
 def made(store: Store, **given: object) -> str:
