@@ -5,6 +5,7 @@ Several workers may watch one database: each change is decided again under the r
 
 from __future__ import annotations
 
+import logging
 from bisect import bisect_right
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -14,7 +15,7 @@ from sqlalchemy import Connection
 
 from rlvitals.contract.alert import Transition
 from rlvitals_monitor.alerts import liveness
-from rlvitals_monitor.store import alerts, evaluations, runs, vigil
+from rlvitals_monitor.store import alerts, evaluations, pulse, runs, vigil
 from rlvitals_monitor.store.engine import Store
 from rlvitals_monitor.store.pulse import Heard
 
@@ -24,10 +25,13 @@ RUNS_A_LOOK = 100
 DEAF_AFTER = timedelta(seconds=60)
 """A gap between two looks after which nobody can say who was silent meanwhile, they or we."""
 
+log = logging.getLogger(__name__)
+
 
 class _Seen(NamedTuple):
-    """The phase in which a run was found at the last look, its last word, and that of a busy phase before."""
+    """The phase in which a run was found at the look ``at``, its last word, and that of a busy phase before."""
 
+    at: datetime
     phase: str
     seen_at: datetime
     busy_until: datetime | None
@@ -41,6 +45,7 @@ class Vigil:
         self._listening_since: datetime | None = None
         self._seen: dict[str, _Seen] = {}
         self._last = ""
+        self._is_ahead = False
 
     def look(self, store: Store, now: datetime) -> list[Transition]:
         """What was recorded; nothing where it is too early for another look.
@@ -55,11 +60,12 @@ class Vigil:
             since = now
         self._looked_at, self._listening_since = now, None
         found = self._watch(store, now, since)
-        self._listening_since = since
+        self._listening_since = None if self._is_ahead else since
         return found
 
     def _watch(self, store: Store, now: datetime, since: datetime) -> list[Transition]:
         found: list[Transition] = []
+        self._is_ahead = False
         with store.read() as connection:
             suspects = vigil.suspects(connection, now, liveness.NAMES, liveness.RULES[-1].name)
         self._seen = {run: self._seen[run] for run in suspects if run in self._seen}
@@ -68,7 +74,7 @@ class Vigil:
                 heard = runs.read_heard(connection, run)
                 if heard is None:
                     continue
-                until = self._note(heard, self._seen.get(run))
+                until = self._note(heard, self._seen.get(run), now)
                 changes = _judge(connection, heard, now, since, until)
             if changes:
                 with store.begin() as connection:
@@ -82,13 +88,21 @@ class Vigil:
         self._last = chosen[-1] if chosen else ""
         return chosen
 
-    def _note(self, heard: Heard, before: _Seen | None) -> datetime | None:
-        """Until when it was last heard in an earlier phase that takes its time."""
+    def _note(self, heard: Heard, before: _Seen | None, now: datetime) -> datetime | None:
+        """Until when it was last heard in an earlier phase that takes its time.
+
+        A run that spoke since the last look, and yet longer ago than that by our clock, was heard by another
+        process: our clock runs ahead of its own, and would call runs silent that speak.
+        """
         phase, seen_at = heard.signs.phase, heard.signs.seen_at
+        if before is not None and before.seen_at < seen_at < before.at - pulse.LATE_AFTER:
+            if not self._is_ahead:
+                log.error("this clock runs ahead of where run %s is heard: no run is called silent", heard.run)
+            self._is_ahead = True
         until = None if before is None else before.busy_until
         if before is not None and before.phase != phase and before.phase in liveness.BUSY_PHASES:
             until = before.seen_at
-        self._seen[heard.run] = _Seen(phase, seen_at, until)
+        self._seen[heard.run] = _Seen(now, phase, seen_at, until)
         return until
 
 

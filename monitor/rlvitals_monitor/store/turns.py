@@ -16,12 +16,17 @@ from rlvitals_monitor.store.tables import messages, meta, sends
 
 WINDOW = timedelta(seconds=60)
 """A channel's budget is of messages in any time as long as this."""
+HOLD_MAX = timedelta(hours=2)
+"""No gap and no rest that a provider may ask for is longer: a mark beyond it is of a clock that ran ahead."""
 
 
 def lock(conn: Connection, channel: str, now: datetime) -> bool:
     """Holds the channel's row to the transaction's end. False when nothing may go to the channel yet."""
     _ensure(conn, channel)
     mark = conn.scalar(select(meta.c.value).where(meta.c.key == _key(channel)).with_for_update())
+    if mark is not None and mark > _mark(now + HOLD_MAX):
+        mark = _mark(now)
+        conn.execute(update(meta).where(meta.c.key == _key(channel)).values(value=mark))
     return mark is not None and mark <= _mark(now)
 
 
@@ -39,13 +44,13 @@ def hold(conn: Connection, channel: str, until: datetime) -> None:
 
 
 def spent(conn: Connection, channel: str, now: datetime) -> int:
-    """Attempts in the `WINDOW` before ``now``, those in flight included."""
+    """Attempts in the `WINDOW` before ``now``, those in flight included; not what a clock that ran ahead noted."""
     since = to_micros(now - WINDOW)
     sent = (
         select(func.count())
         .select_from(sends)
         .join(messages, messages.c.id == sends.c.message)
-        .where(messages.c.channel == channel, sends.c.at > since)
+        .where(messages.c.channel == channel, sends.c.at > since, sends.c.at <= to_micros(now + WINDOW))
     )
     in_flight = and_(
         messages.c.channel == channel,

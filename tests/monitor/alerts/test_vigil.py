@@ -130,6 +130,13 @@ def test_a_store_that_was_away_makes_the_watch_deaf(running: Store) -> None:
     assert watch(running, 20 * MINUTE, 22 * MINUTE, vigil) == []
 
 
+def test_a_worker_whose_clock_runs_a_day_ahead_calls_nobody_silent_whom_another_hears(running: Store) -> None:
+    vigil, day = Vigil(), 20 * HOUR
+    for minute in range(3, 100):
+        speak(running, minute * MINUTE, steps=minute + 1)
+        assert watch(running, day + minute * MINUTE, day + minute * MINUTE + 30, vigil) == []
+
+
 def test_runs_of_long_ago_are_no_news(running: Store) -> None:
     vigil = Vigil()
     later_s = 26 * HOUR

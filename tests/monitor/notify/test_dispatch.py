@@ -33,10 +33,10 @@ from rlvitals_monitor.notify.hours import QuietHours
 from rlvitals_monitor.notify.language import Language
 from rlvitals_monitor.notify.parcel import RETRY_AFTER_CAP_S, Answer, Verdict
 from rlvitals_monitor.notify.post import build_client
-from rlvitals_monitor.store import deliveries, messages
+from rlvitals_monitor.store import deliveries, messages, turns
 from rlvitals_monitor.store.engine import Store
 from rlvitals_monitor.store.messages import Claim
-from rlvitals_monitor.store.tables import meta, transitions
+from rlvitals_monitor.store.tables import meta, sends, transitions
 from tests.monitor.notify.conftest import Opened, channel_to
 from tests.monitor.notify.provider import Said
 from tests.monitor.planted import NOW, a_transition, an_alert, later, plant, plant_run, plant_transition, resolved
@@ -290,6 +290,21 @@ def test_a_channels_gap_holds_for_all_processes_together(
     route_all(store, alerts_of_runs(store, 3), channels)
     sent = [deliver_due(store, channels, later(seconds), client) for seconds in (0, 1, 19, 21, 42)]
     assert sent == [1, 0, 0, 1, 1]
+
+
+def test_a_clock_that_ran_ahead_for_a_moment_silences_no_channel(
+    store: Store, provide: Opened, client: httpx2.Client
+) -> None:
+    provider = provide()
+    channel = channel_to(provider, gap_s=5.0, budget=1)
+    with store.begin() as conn:
+        turns.hold(conn, channel.name, later(86_400.0))
+    plant_and_route(store, channels_of(channel))
+    assert deliver_due(store, channels_of(channel), NOW, client) == 1
+    with store.begin() as conn:
+        conn.execute(update(sends).values(at=sends.c.at + 86_400_000_000))
+        assert turns.spent(conn, channel.name, later(120.0)) == 0
+        assert not turns.lock(conn, channel.name, later(1.0))
 
 
 def test_a_recovery_never_overtakes_the_news_that_an_alert_fires(
