@@ -206,6 +206,7 @@ def _of_alert(alert: Alert, say: Phrase) -> list[tuple[str, str]]:
     return [
         (say("Alert"), plain(summary, TEXT_LIMIT)),
         (say("Since step"), f"{alert.since_step}"),
+        (say("Over at step"), "" if alert.resolved_step is None else f"{alert.resolved_step}"),
         (say("Value"), f"{plain(alert.metric, NAME_LIMIT)} {value}".strip()),
     ]
 

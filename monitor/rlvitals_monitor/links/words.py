@@ -52,6 +52,7 @@ CHINESE: Mapping[str, str] = {
     "Value": "数值",
     "{value} (threshold {limit})": "{value}（阈值 {limit}）",
     "Since step": "起始步",
+    "Over at step": "结束步",
     "Allowed": "允许范围",
     "{low} to {high}": "{low} 至 {high}",
     "Asked for by": "提出者",

@@ -68,6 +68,8 @@ def _list(store: Store, told: argparse.Namespace, now: datetime) -> list[Silence
         found, more = silences.page(conn, now, states=states, limit=SHOWN)
     if more is not None:
         sys.stderr.write(f"the newest {SHOWN} are shown\n")
+    if not found:
+        sys.stderr.write("there is no silence\n" if told.all else "no silence is in force or planned\n")
     return [book.view(one, now) for one in found]
 
 

@@ -142,6 +142,13 @@ def test_after_its_use_it_says_by_whom_and_what_came_of_it() -> None:
     assert "refused: the run is over" in text_of(html)
 
 
+def test_whoever_decides_sees_that_the_alert_behind_a_command_is_over() -> None:
+    offer = an_offer(LinkAct.APPROVE, command=COMMAND)
+    assert "Over at step" not in text_of(ask(offer, NAMED, Language.ENGLISH, NOW))
+    over = replace(offer, alert=an_alert(state=AlertState.RESOLVED, resolved_step=47))
+    assert "Over at step47" in text_of(ask(over, NAMED, Language.ENGLISH, NOW))
+
+
 def test_all_that_it_says_has_a_chinese_sentence() -> None:
     tree = ast.parse(inspect.getsource(page))
     written = {n.value for n in ast.walk(tree) if isinstance(n, ast.Constant) and isinstance(n.value, str)}

@@ -34,7 +34,7 @@ def test_a_silence_is_asked_for_listed_and_ended_by_name(silence: Run, store: St
     assert "run=r1 rule=kl_*  by ann: new data" in made
     assert silence("list")[1] == made
     assert silence("end", key, "--by", "bob", seconds=60)[0] == 0
-    assert silence("list", seconds=60)[1] == ""
+    assert silence("list", seconds=60)[1:] == ("", "no silence is in force or planned\n")
     assert "ended by bob" in silence("list", "--all", seconds=60)[1]
     code, _, said = silence("end", key, seconds=61)
     assert (code, "by bob" in said) == (2, True)
@@ -68,7 +68,7 @@ def test_what_cannot_be_read_is_told_and_nothing_is_kept(silence: Run) -> None:
         code, out, err = silence("add", *argv)
         assert (code, out) == (2, ""), argv
         assert said in err, argv
-    assert silence("list", "--all") == (0, "", "")
+    assert silence("list", "--all") == (0, "", "there is no silence\n")
     assert silence("end", "nothing")[0] == 2
 
 
