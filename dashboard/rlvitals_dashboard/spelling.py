@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from rlvitals.contract.report import TokenDetail
+from rlvitals.contract.view import TextView
 from rlvitals_dashboard.words import Piece, pieces
 
 BREAKS = frozenset({"special", "added", "reserved", "unassigned", "out_of_range"})
@@ -53,6 +54,20 @@ def spell(token_ids: Sequence[int], detail: TokenDetail) -> Iterator[Cluster]:
         run = []
         yield Cluster(tokens=(token,), pieces=_alone(token))
     yield from _spelt(run)
+
+
+def plainly(text: TextView) -> str:
+    """The whole completion, each bad byte a surrogate for `byte_pieces`; as decoded where no bytes were told."""
+    if text.tokens is None or not text.tokens.pieces or not text.token_ids:
+        return text.completion
+    return "".join(map(_plain, spell(text.token_ids, text.tokens)))
+
+
+def _plain(cluster: Cluster) -> str:
+    told = [token.piece for token in cluster.tokens if token.piece is not None and token.kind not in NO_TOKEN]
+    if len(told) < len(cluster.tokens):
+        return "".join(piece.shown for piece in cluster.pieces)
+    return b"".join(told).decode("utf-8", "surrogateescape")
 
 
 def _bytes(digits: str) -> bytes | None:

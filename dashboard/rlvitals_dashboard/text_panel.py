@@ -10,7 +10,9 @@ from dash import dcc, html
 from rlvitals.contract.view import TextStepView, TextView
 from rlvitals_dashboard.components import WHY_KEPT, Component, aria, folded, panel, text_signs, visible
 from rlvitals_dashboard.script_mix import SCRIPTS, script_mix
+from rlvitals_dashboard.spelling import byte_pieces, plainly
 from rlvitals_dashboard.text_diff import compare, is_cut
+from rlvitals_dashboard.token_panel import shown_pieces
 from rlvitals_dashboard.words import number, plural
 
 Way = Callable[..., str]
@@ -110,17 +112,18 @@ def _other(one: TextView, is_here: bool, way: Way) -> Component:
 def difference(text: TextView, other: TextView) -> Component:
     """The older of the two is what it was, the newer what became of it."""
     older, newer = sorted((text, other), key=lambda one: one.number)
+    before, after = plainly(older), plainly(newer)
+    if before == after:
+        return html.P(f"Nothing changed from step {older.step:,} to step {newer.step:,}: each byte is the same.")
     tags = {"gone": html.Del, "new": html.Ins, "same": html.Span}
-    parts = [
-        tags[change.kind](visible(change.text, 20_000)) for change in compare(older.completion, newer.completion)
-    ]
+    parts = [tags[change.kind](shown_pieces(byte_pieces(change.text))) for change in compare(before, after)]
     title = f"From step {older.step:,} (struck out) to step {newer.step:,} (underlined)"
     cut = html.P("Only the beginning of both is compared.", className="quiet")
     return html.Div(
         [
             html.P(title, className="muted"),
             html.Pre(parts, className="diff", tabIndex=0),
-            cut if is_cut(older.completion, newer.completion) else None,
+            cut if is_cut(before, after) else None,
         ]
     )
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
+from dataclasses import fields, replace
 
 import pytest
 
-from rlvitals.contract.report import TokenDetail
+from rlvitals.contract.report import Text, TokenDetail
+from rlvitals.contract.view import TextView
 from rlvitals_dashboard import token_heat
 from rlvitals_dashboard.script_mix import script_mix
-from rlvitals_dashboard.spelling import BREAKS, spell
+from rlvitals_dashboard.spelling import BREAKS, plainly, spell
 from rlvitals_dashboard.text_diff import WORDS_MAX, compare, is_cut
+from rlvitals_dashboard.text_panel import difference
 from rlvitals_dashboard.text_view import View, address
 from rlvitals_dashboard.token_heat import BY_KEY, look, offered, value_at, worst
 from tests.dashboard.completions import HALF, SPECIAL, UNASSIGNED, damaged, spelt
@@ -36,6 +39,22 @@ def test_bytes_that_are_no_character_are_spelt_where_a_decoder_put_one_replaceme
         ((HALF,), "\\xE4\\xBD"),
         ((SPECIAL,), "<|im_end|>"),
     ]
+
+
+def as_kept(text: Text) -> TextView:
+    told = {f.name: getattr(text, f.name) for f in fields(text) if f.name != "seq"}
+    return TextView(attempt="t1", number=text.seq, **told)
+
+
+def test_two_damaged_completions_are_compared_by_their_bytes() -> None:
+    one, other = as_kept(damaged(1, 0, 1)), as_kept(damaged(2, 0, 2))
+    assert plainly(one).endswith("\udce4\udcbd5[unassigned id 151900]\udce4\udcbd<|im_end|>")
+    assert "each byte is the same" in str(difference(one, other))
+    changed = replace(other, token_ids=(*other.token_ids[:-2], 53, SPECIAL))
+    told = [(c.kind, c.text) for c in compare(plainly(one), plainly(changed)) if c.kind != "same"]
+    assert told == [("gone", "\udce4\udcbd"), ("new", "5")]
+    assert "\\\\xE4" in str(difference(one, changed))
+    assert plainly(replace(one, tokens=None)) == one.completion
 
 
 def test_every_token_is_in_exactly_one_cluster_whatever_the_bytes() -> None:
