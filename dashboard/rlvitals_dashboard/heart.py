@@ -6,6 +6,7 @@ the same, the block is left alone, so that what a person is typing into it survi
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -36,6 +37,8 @@ class Heart:
     key: str
     blocks: tuple[str, ...]
     look: Look
+    pace_s: float = 0.0
+    """How long it rests between two looks, where a look is dear."""
 
     async def draw(self, api: Api, query: Query) -> dict[str, Component]:
         """Each block in its place, and under ``heart`` what keeps them fresh: all must stand on the page."""
@@ -63,6 +66,7 @@ class Heart:
             pulse = Pulse.read(data) or Pulse()
             try:
                 change = await next_change(api, None, pulse.version)
+                await asyncio.sleep(self.pace_s)
                 now = await self.look(api, query or {})
             except SignInNeeded as error:
                 return self._answer({self.blocks[0]: notice("Sign in to go on", str(error), tone="warning")})

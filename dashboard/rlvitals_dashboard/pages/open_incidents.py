@@ -14,6 +14,9 @@ from rlvitals_dashboard.incident_list import open_list
 from rlvitals_dashboard.live import fingerprint
 from rlvitals_dashboard.words import plural
 
+PACE_S = 2.0
+"""Every run that is sick is judged for one look."""
+
 
 async def layout(api: Api, prefix: str, query: Query) -> Component:
     blocks = await heart(prefix).draw(api, query)
@@ -41,4 +44,4 @@ def heart(prefix: str) -> Heart:
             ),
         }
 
-    return Heart(key="open-incidents", blocks=("summary", "list"), look=look)
+    return Heart(key="open-incidents", blocks=("summary", "list"), look=look, pace_s=PACE_S)

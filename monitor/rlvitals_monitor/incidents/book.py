@@ -28,17 +28,28 @@ RUNS_MAX = 200
 
 def of_attempt(conn: Connection, run: str, attempt: str | None, now: datetime) -> list[IncidentView]:
     """By onset; ``attempt`` None is the newest. Raises `NotFound`."""
-    _, chosen = runs.find_attempt(conn, run, attempt)
-    found, _ = alerts.page(conn, run=run, limit=ALERTS_MAX)
-    own = [alert for alert in found if alert.attempt == chosen]
-    return _incidents(conn, run, chosen, own, now)
+    number, chosen = runs.find_attempt(conn, run, attempt)
+    own = _own(conn, run, chosen)
+    told = [one for one in map(Fired.of, own) if one is not None]
+    return _incidents(
+        conn, runs.read_run(conn, run, now), chosen, own, [_witnessed(conn, number, o) for o in told]
+    )
 
 
 def open_ones(conn: Connection, now: datetime) -> list[IncidentView]:
-    """Of the `RUNS_MAX` runs whose alerts began last: those that go on, the strongest first, then the newest."""
+    """Of the `RUNS_MAX` runs whose alerts began last: those that go on, the strongest first, then the newest.
+
+    Their evidence names no tokens: it would be asked for alert by alert, and this is asked for often.
+    """
     firing, _ = alerts.page(conn, states=(AlertState.FIRING,), limit=ALERTS_MAX)
     places = list(dict.fromkeys((a.run, a.attempt) for a in firing))[:RUNS_MAX]
-    told = [one for run, attempt in places for one in of_attempt(conn, run, attempt, now) if one.is_open]
+    told: list[IncidentView] = []
+    for run, attempt in places:
+        own = _own(conn, run, attempt)
+        known = [one for one in map(Fired.of, own) if one is not None]
+        told += [
+            one for one in _incidents(conn, runs.read_run(conn, run, now), attempt, own, known) if one.is_open
+        ]
     return sorted(told, key=_urgency)
 
 
@@ -69,20 +80,22 @@ def story(conn: Connection, run: str, attempt: str | None, cause: str, now: date
     )
 
 
+def _own(conn: Connection, run: str, attempt: str) -> list[Alert]:
+    found, _ = alerts.page(conn, run=run, limit=ALERTS_MAX)
+    return [alert for alert in found if alert.attempt == attempt]
+
+
 def _incidents(
-    conn: Connection, run: str, attempt: str, own: Sequence[Alert], now: datetime
+    conn: Connection, run: RunView, attempt: str, own: Sequence[Alert], fired: Sequence[Fired]
 ) -> list[IncidentView]:
-    if not own:
+    if not fired:
         return []
-    number, _ = runs.find_attempt(conn, run, attempt)
-    view = runs.read_run(conn, run, now)
-    fired = [_witnessed(conn, number, one) for one in map(Fired.of, own) if one is not None]
     known = one_of_each(diagnose(fired))
     around = Surroundings(
-        run=view,
+        run=run,
         attempt=attempt,
         alerts={alert.id: alert for alert in own},
-        saved=tuple(texts.read_events(conn, run, limit=ALERTS_MAX, kind=EventKind.CHECKPOINT)),
+        saved=tuple(texts.read_events(conn, run.id, limit=ALERTS_MAX, kind=EventKind.CHECKPOINT)),
     )
     told = [view_of(incident, around) for incident in (*known, *unexplained(fired, known, around.alerts))]
     return sorted(told, key=lambda one: (one.onset_step, -one.severity.rank))
