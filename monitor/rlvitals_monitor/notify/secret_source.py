@@ -6,6 +6,7 @@ was laid out for that: else a channel that leads to an address of theirs could c
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ from pathlib import Path
 
 from rlvitals_monitor.rules.document import Item, RuleFileError
 
+BYTES_MAX = 64 * 1024
 ENV_PREFIX = "RLVITALS_CHANNEL_"
 """How the variables begin that a channel of the API may name."""
 
@@ -49,7 +51,7 @@ class SecretSource:
         path = Path(item.text())
         try:
             allowed = self.folder is None or path.resolve().is_relative_to(self.folder.resolve())
-            text = path.read_text(encoding="utf-8") if allowed else ""
+            text = _read(path) if allowed else ""
         except OSError as error:
             raise item.fail(f"expected a readable file: {path}: {error.strerror}") from None
         except (ValueError, RuntimeError):  # no UTF-8; a zero in the path; a loop of links
@@ -57,3 +59,14 @@ class SecretSource:
         if not allowed:
             raise item.fail(f"expected a file in {self.folder}")
         return text.strip()
+
+
+def _read(path: Path) -> str:
+    """Raises OSError, also for what is no plain file: a pipe would hold up all channels, a device never end."""
+    if path.exists() and not path.is_file():
+        raise OSError(errno.EINVAL, "it is no plain file")
+    with path.open("rb") as file:
+        found = file.read(BYTES_MAX + 1)
+    if len(found) > BYTES_MAX:
+        raise OSError(errno.EFBIG, f"it has more than {BYTES_MAX} bytes")
+    return found.decode("utf-8")

@@ -9,7 +9,7 @@ from rlvitals.contract.alert import AlertState
 from rlvitals_monitor.notify.hours import QuietHours
 from rlvitals_monitor.silences.silence import Silence
 from rlvitals_monitor.store.due import Due, Told
-from rlvitals_monitor.store.outbox import NEWS
+from rlvitals_monitor.store.outbox import NEWS, REMINDER
 
 SILENCE_LOOK = timedelta(seconds=30)
 """How often a silenced delivery is looked at again, since a silence may be ended before its time."""
@@ -62,6 +62,8 @@ def _moot(due: Due, told: Told) -> str:
         return "it was over before it was to be told" if due.was_silenced and not due.is_firing else ""
     if not due.is_firing:
         return "it does not fire any more"
+    if due.purpose == REMINDER and due.is_over:
+        return "its run has ended, so there is nothing to remind of"
     return f"acknowledged by {due.acknowledged_by}" if due.acknowledged_by else ""
 
 

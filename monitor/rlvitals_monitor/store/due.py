@@ -13,14 +13,21 @@ from sqlalchemy import ColumnElement, Connection, Row, and_, case, exists, func,
 from rlvitals.contract import codec
 from rlvitals.contract.alert import Alert, AlertState, Severity
 from rlvitals.contract.codec import DecodeError
+from rlvitals.contract.report import Phase
 from rlvitals_monitor.store.numbers import from_micros, to_micros
 from rlvitals_monitor.store.outbox import NEWS, OPEN, DeliveryState, in_chunks
 from rlvitals_monitor.store.tables import alerts, deliveries, transitions
+from rlvitals_monitor.store.tables import runs as run_table
+
+_OVER = (Phase.FINISHED.value, Phase.FAILED.value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Due:
-    """A delivery whose time has come. ``is_firing`` and ``acknowledged_by`` are of the alert as it is now."""
+    """A delivery whose time has come. ``is_firing`` and ``acknowledged_by`` are of the alert as it is now.
+
+    ``is_over``: its run finished or failed.
+    """
 
     id: str
     transition: str
@@ -32,6 +39,7 @@ class Due:
     after: AlertState
     is_firing: bool
     acknowledged_by: str
+    is_over: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,9 +95,11 @@ def due(conn: Connection, channel: str, now: datetime, runs: Collection[str], li
                 alerts.c.severity,
                 (alerts.c.state == AlertState.FIRING.value).label("is_firing"),
                 alerts.c.body["acknowledged_by"].as_string().label("acknowledged_by"),
+                run_table.c.phase.in_(_OVER).label("is_over"),
             )
             .join(transitions, transitions.c.id == deliveries.c.transition)
             .join(alerts, alerts.c.id == transitions.c.alert)
+            .join(run_table, run_table.c.id == transitions.c.run)
             .where(_is_open(channel, now), transitions.c.run.in_(some), ~_is_overtaking(now))
             .order_by(transitions.c.at, transitions.c.step, deliveries.c.id)
             .limit(limit - len(found))
@@ -190,4 +200,5 @@ def _due(row: Row[Any]) -> Due:
         after=AlertState(row.after),
         is_firing=bool(row.is_firing),
         acknowledged_by=row.acknowledged_by or "",
+        is_over=bool(row.is_over),
     )

@@ -228,6 +228,18 @@ def test_what_fires_is_told_again_until_somebody_looks_after_it(store: Store, pr
     assert rounds == [(0, "delivered"), (1, "delivered"), (2, "delivered"), (3, "dropped")]
 
 
+def test_a_run_that_ends_while_an_alert_fires_reminds_nobody_for_ever(store: Store, provide: Opened) -> None:
+    channel = channel_to(provide(), repeat_s=3600.0)
+    plant(store, FIRING)
+    route_all(store, [FIRING], NOW, channel)
+    assert deliver_due(store, Channels(items=(channel,)), NOW) == 1
+    with store.begin() as conn:
+        conn.execute(update(tables.runs).values(phase="finished"))
+    assert deliver_due(store, Channels(items=(channel,)), later(99999)) == 0
+    with store.read() as conn:
+        assert {one.state for one in deliveries.page(conn)[0]} == {"delivered", "dropped"}
+
+
 def test_nobody_answers_so_the_second_channel_hears_and_hears_of_the_end(store: Store, provide: Opened) -> None:
     team = channel_to(provide(), name="team", escalation=Escalation(to="boss", after_s=600.0))
     boss = channel_to(provide(), name="boss", severity=Severity.CRITICAL)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
-from rlvitals_monitor.notify.secret_source import ENV_PREFIX, SecretSource
+from rlvitals_monitor.notify.secret_source import BYTES_MAX, ENV_PREFIX, SecretSource
 from rlvitals_monitor.rules.document import RuleFileError, read_document
 
 
@@ -53,3 +54,11 @@ def test_a_file_that_cannot_be_read_is_told_without_its_content(tmp_path: Path) 
             read(SecretSource(), f"{{file: {tmp_path / name}}}")
         assert "expected a readable" in str(found.value)
         assert "hidden" not in str(found.value)
+
+
+def test_a_pipe_a_device_and_a_huge_file_hold_up_nobody(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "huge").write_bytes(b"x" * (BYTES_MAX + 1))
+    for path in (tmp_path / "pipe", Path("/dev/zero"), tmp_path / "huge", tmp_path):
+        with pytest.raises(RuleFileError, match="expected a readable file"):
+            read(SecretSource(), f"{{file: {path}}}")

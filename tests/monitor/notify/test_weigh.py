@@ -88,6 +88,13 @@ def test_a_reminder_or_an_escalation_is_only_of_what_fires_and_nobody_looks_afte
     )
 
 
+def test_of_a_run_that_has_ended_nobody_is_reminded_but_those_who_did_not_hear_yet_do() -> None:
+    ended = weigh(due(purpose="reminder", is_over=True), Told.YES, None, None, NOW)
+    assert ended == Drop(why="its run has ended, so there is nothing to remind of")
+    for purpose in ("news", "escalation"):
+        assert weigh(due(purpose=purpose, is_over=True), Told.YES, None, None, NOW) == Send()
+
+
 def test_in_quiet_hours_all_but_critical_alerts_wait_for_their_end() -> None:
     for one in (due(), over(), due(purpose="reminder")):
         assert weigh(one, Told.YES, None, NOON, NOW) == Wait(
