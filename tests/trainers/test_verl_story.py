@@ -17,7 +17,7 @@ from tests.trainers.overhead import Overhead
 from tests.trainers.verl.job import JOB_S, TRAINERS, Job
 
 RULE, CAUSE = "kl_pull_dominates", "kl_drift"
-COEFFICIENT, SANE = 20.0, 2.0
+COEFFICIENT, SANE = 70.0, 7.0
 
 
 @pytest.fixture(scope="module")
