@@ -28,6 +28,7 @@ from tests.trainers.control_matrix.gate import Gate
 from tests.trainers.control_matrix.plan import BETA, RATE, STEPS
 
 TIMEOUT = timedelta(seconds=180)
+FLUSH_S = 60.0
 HEARTBEAT_S = 0.2
 """What stands in a moment sends nothing else by which a command could come."""
 WHERE = {"rollout": "_generate", "update": "compute_loss", "eval": "evaluate", "checkpoint": "_save_checkpoint"}
@@ -160,6 +161,7 @@ def _journalled(reporter: Any) -> dict[str, Any]:
     """What this rank's journal says became of each command: (id, state, step), and (verb, step, value) by id."""
     if not reporter.enabled:
         return {"outcomes": [], "notes": [], "given": []}
+    reporter.flush(FLUSH_S)  # a close does not wait for a service that is just being started again
     reporter.close()
     found = tiny.records(reporter)
     outcomes = [record for record in found if isinstance(record, Outcome)]
