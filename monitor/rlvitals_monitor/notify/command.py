@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import sys
 from datetime import datetime, timezone
 
 from sqlalchemy.exc import SQLAlchemyError
 
+from rlvitals_monitor.notify import channel_book
 from rlvitals_monitor.notify.channel import Channels
 from rlvitals_monitor.notify.channel_book import ChannelBook
 from rlvitals_monitor.notify.dispatch import fire_test
@@ -22,13 +24,14 @@ def notify(argv: list[str], own_url: str = "", store_url: str = "") -> int:
     actions.add_parser("list")
     actions.add_parser("test").add_argument("channel")
     told = parser.parse_args(argv)
+    logging.getLogger(channel_book.__name__).addHandler(logging.NullHandler())  # its problems are told below
     try:
         channels = _load(own_url, store_url, datetime.now(timezone.utc))
     except ValueError as error:
         sys.stderr.write(f"{error}\n")
         return 2
     for problem in channels.problems:
-        sys.stderr.write(f"left out: {problem}\n")
+        sys.stderr.write(f"not in force as written: {problem}\n")
     return _test(channels, told.channel) if told.action == "test" else _list(channels)
 
 
@@ -55,7 +58,8 @@ def _list(channels: Channels) -> int:
         )
     if not channels.items:
         sys.stderr.write(
-            "no channels: set RLVITALS_CHANNELS, RLVITALS_SLACK_WEBHOOK_URL or RLVITALS_WEBHOOK_URL\n"
+            "no channels: set RLVITALS_CHANNELS, RLVITALS_SLACK_WEBHOOK_URL or RLVITALS_WEBHOOK_URL, "
+            "or add one on the Channels page of the service\n"
         )
     return 2 if channels.problems else 0
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -80,8 +83,21 @@ def test_a_channel_that_is_left_out_is_told_and_the_others_are_listed(
     assert notify(["list"]) == 2
     told = capsys.readouterr()
     assert told.out == "good  webhook  a.example  warning  unsigned\n"
-    assert told.err.startswith("left out: ")
+    assert told.err.startswith("not in force as written: ")
     assert "channels.yaml:3: expected one of name, kind, url" in told.err
+
+
+def test_an_escalation_that_leads_nowhere_is_told_once_and_its_channel_is_listed(tmp_path: Path) -> None:
+    path = tmp_path / "channels.yaml"
+    team = "{name: team, kind: webhook, url: https://a.example/h, escalate: {to: boss, after: 30m}}"
+    path.write_text(f"channels:\n  - {team}\n", encoding="utf-8")
+    script = "from rlvitals_monitor.__main__ import db, notify; db(['migrate']); exit(notify(['list']))"
+    env = {**os.environ, "RLVITALS_CHANNELS": str(path), "RLVITALS_HOME": str(tmp_path)}
+    told = subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True, check=False)
+    assert told.returncode == 2
+    assert told.stdout.endswith("team  webhook  a.example  warning  unsigned\n")
+    wrong = "not in force as written: escalate of team: expected the name of another channel, got boss\n"
+    assert told.stderr == wrong
 
 
 def test_the_service_starts_with_the_channels_that_are_right_and_logs_the_one_that_is_not(
