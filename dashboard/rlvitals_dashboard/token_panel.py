@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any
 
@@ -22,7 +22,7 @@ _PIECE_BYTES = 24
 _TOKENS_NAMED = 6
 
 
-def shown_pieces(pieces: Sequence[Piece]) -> list[Component]:
+def shown_pieces(pieces: Iterable[Piece]) -> list[Component]:
     return [
         html.Mark(piece.shown, className="odd", title=piece.name) if piece.name else piece.shown
         for piece in pieces
