@@ -307,6 +307,19 @@ def test_a_clock_that_ran_ahead_for_a_moment_silences_no_channel(
         assert not turns.lock(conn, channel.name, later(1.0))
 
 
+def test_a_message_that_is_tried_again_is_within_the_budget_too(
+    store: Store, provide: Opened, client: httpx2.Client
+) -> None:
+    provider = provide(Said(status=500))
+    channels = channels_of(channel_to(provider, budget=1))
+    plant_and_route(store, channels)
+    arrived = []
+    for seconds in (0, 30, 59, 61):
+        deliver_due(store, channels, later(seconds), client)
+        arrived.append(len(provider.got))
+    assert arrived == [1, 1, 1, 2]
+
+
 def test_a_recovery_never_overtakes_the_news_that_an_alert_fires(
     store: Store, provide: Opened, client: httpx2.Client
 ) -> None:
