@@ -37,7 +37,7 @@ class Boundary:
     def passed(self) -> None:
         """What is done here is in no step."""
         wall, cpu = time.perf_counter(), self._cpu_seconds()
-        if self._wall:
+        if self._wall and self._steps < len(TURNS):  # a job may train on for longer than it is measured
             with (FOLDER / "steps").open("a") as lines:
                 lines.write(f"{TURNS[self._steps]} {wall - self._wall:.6f} {cpu - self._cpu:.6f}\n")
             self._steps += 1
