@@ -286,7 +286,7 @@ def test_an_ended_run_takes_no_commands(store: Store) -> None:
 
 
 def test_a_command_to_nobody_and_a_decision_on_nothing_are_not_found(planted: Store) -> None:
-    with pytest.raises(NotFound, match="no run nobody"):
+    with pytest.raises(NotFound, match="no run 'nobody'"):
         ask(planted, run="nobody")
     with pytest.raises(NotFound, match="no command nothing"):
         approve(planted, "nothing")
