@@ -18,7 +18,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, TypeVar
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import httpx2
 
@@ -30,7 +30,16 @@ from rlvitals.contract.health import HealthView
 from rlvitals.contract.hooks import HooksView
 from rlvitals.contract.incident import IncidentStory, IncidentView
 from rlvitals.contract.report import EventKind
-from rlvitals.contract.rulebook import RuleBookView
+from rlvitals.contract.rulebook import (
+    BacktestView,
+    EditedRulesView,
+    JudgedView,
+    RuleBoardView,
+    RuleBookView,
+    RuleCheckView,
+    RuleSourceView,
+    RuleTestView,
+)
 from rlvitals.contract.steering import EffectView, SteeredView, SteeringView
 from rlvitals.contract.view import (
     AuditCheck,
@@ -56,6 +65,8 @@ T = TypeVar("T")
 TIMEOUT_S = 10.0
 PROVIDER_TIMEOUT_S = 90.0
 """A test of a channel waits as long as the service waits for the provider."""
+BACKTEST_TIMEOUT_S = 600.0
+"""Rules are tried on every step of up to fifty runs."""
 LONGEST_WAIT_S = 20.0
 """How long one question for changes may stay open; the page asks again after it."""
 PAGE_ITEMS = 200
@@ -346,6 +357,42 @@ class Api:
 
     async def escalate(self, alert: str, channel: str) -> None:
         await self._post(f"/alerts/{_segment(alert)}/escalate", {"channel": channel})
+
+    # rules
+
+    async def rule_board(self, run: str = "") -> RuleBoardView:
+        """Of one run, or of all that are going on."""
+        return _one(RuleBoardView, await self._get("/rules/standing", run=run))
+
+    async def rule_source(self, rule: str, severity: str) -> RuleSourceView:
+        return _one(RuleSourceView, await self._get(f"/rules/{_segment(rule)}/source", severity=severity))
+
+    async def test_rule(self, rule: str, severity: str, run: str = "") -> RuleTestView:
+        """Waits for the providers."""
+        told = urlencode({"severity": severity, "run": run})
+        body = await self._post(f"/rules/{_segment(rule)}/test?{told}", {}, timeout=PROVIDER_TIMEOUT_S)
+        return _one(RuleTestView, body)
+
+    async def rule_versions(self) -> tuple[EditedRulesView, ...]:
+        """Every edit, newest first."""
+        return _items(EditedRulesView, await self._get("/rules/edited/versions"))
+
+    async def check_rules(self, text: str) -> RuleCheckView:
+        return _one(RuleCheckView, await self._post("/rules/check", {"text": text}))
+
+    async def edit_rules(self, text: str, base: int, why: str) -> EditedRulesView:
+        """Refused where somebody was faster."""
+        body = {"text": text, "base": base, "why": why}
+        return _one(EditedRulesView, await self._post("/rules/edited", body, method="PUT"))
+
+    async def backtest(self, runs: Mapping[str, int | None], text: str) -> BacktestView:
+        """``runs`` lead to their first bad step, None for those that were well; held against what is in force."""
+        chosen = [{"run": run, "bad": since is not None, "since": since} for run, since in runs.items()]
+        body = {"runs": chosen, "edited": text, "against": ""}
+        return _one(BacktestView, await self._post("/rules/backtest", body, timeout=BACKTEST_TIMEOUT_S))
+
+    async def judged(self, run: str) -> JudgedView:
+        return _one(JudgedView, await self._get(f"/runs/{_segment(run)}/judged"))
 
     # the wire
 

@@ -20,16 +20,20 @@ from rlvitals_dashboard.pages import audit as audit_page
 from rlvitals_dashboard.pages import channels as channels_page
 from rlvitals_dashboard.pages import command as command_page
 from rlvitals_dashboard.pages import control as control_page
+from rlvitals_dashboard.pages import imports as imports_page
 from rlvitals_dashboard.pages import incidents as incidents_page
 from rlvitals_dashboard.pages import open_incidents as open_incidents_page
 from rlvitals_dashboard.pages import policies as policies_page
+from rlvitals_dashboard.pages import rule as rule_page
+from rlvitals_dashboard.pages import rule_edit as rule_edit_page
+from rlvitals_dashboard.pages import rules as rules_page
 from rlvitals_dashboard.pages import run as run_page
 from rlvitals_dashboard.pages import runs as runs_page
 from rlvitals_dashboard.pages import silences as silences_page
 from rlvitals_dashboard.pages import texts as texts_page
 from rlvitals_dashboard.theme import css_variables
 
-COMMAND = "control/command/"
+COMMAND, RULE = "control/command/", "rules/rule/"
 _ASSETS = Path(__file__).parent / "assets"
 _INDEX = """<!DOCTYPE html>
 <html lang="en" data-theme="light">
@@ -78,6 +82,10 @@ def create_dash(server: FastAPI, api: Api, prefix: str = PREFIX) -> Dash:
         heart.register(app, api)
     incidents_page.heart(prefix).register(app, api)
     open_incidents_page.heart(prefix).register(app, api)
+    rule_edit_page.register(app, api, prefix)
+    imports_page.register(app, api, prefix)
+    for heart in (rules_page.heart(prefix), rule_page.heart(prefix)):
+        heart.register(app, api)
     deeds.register(app, api)
     nav.register(app, api)
     problem_banner.register(app, api)
@@ -155,6 +163,9 @@ PAGES: Mapping[str, Layout] = {
     "control/silences": silences_page.layout,
     "control/audit": audit_page.layout,
     "channels": lambda api, _prefix, query: channels_page.layout(api, query),
+    "rules": rules_page.layout,
+    "rules/edit": rule_edit_page.layout,
+    "import": imports_page.layout,
 }
 RUN_PAGES: Mapping[str, RunLayout] = {
     "": lambda api, _prefix, run, query: run_page.layout(api, run, query),
@@ -171,6 +182,8 @@ async def _page(api: Api, prefix: str, place: str, query: dict[str, str]) -> Com
     run, _, part = name.partition("/")
     if kind == "run" and run and part in RUN_PAGES:
         return await RUN_PAGES[part](api, prefix, unquote(run), query)
+    if place.startswith(RULE):
+        return await rule_page.layout(api, prefix, place.removeprefix(RULE))
     if place.startswith(COMMAND):
         return await command_page.layout(api, prefix, unquote(place.removeprefix(COMMAND)))
     return _sorry("Not here", "There is no such page.")
@@ -205,6 +218,8 @@ def _register_browser(app: Dash) -> None:
     does("nudge", Input("done", "data"), *pulses)
     does("address", Input("view", "data"))
     does("zoom", Input({"type": "chart", "metric": ALL}, "relayoutData"), State("view", "data"))
+    does("query", Input("tried-query", "data"))
+    does("toLine", Input({"type": "to-line", "line": ALL}, "n_clicks"))
     does("unzoom", Input("unzoom", "n_clicks"), State("view", "data"))
     does("attempt", Input("attempt", "value"), State("view", "data"))
     does("fold", Input({"type": "fold", "family": ALL}, "n_clicks"), State("view", "data"))

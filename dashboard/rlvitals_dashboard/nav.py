@@ -29,6 +29,12 @@ PLACES = (
     Place(path="incidents", title="Incidents"),
     Place(path="control", title="Control"),
     Place(path="channels", title="Channels"),
+    Place(path="rules", title="Rules"),
+    Place(path="import", title="Import"),
+)
+RULES = (
+    Place(path="rules", title="In force"),
+    Place(path="rules/edit", title="Edit and try"),
 )
 CONTROL = (
     Place(path="control", title="Actions"),
@@ -68,6 +74,10 @@ def run_tabs(prefix: str, run: str, here: str) -> Component:
         for place in RUN
     ]
     return html.Nav(links, className="tabs", **aria(label="This run"))
+
+
+def rule_tabs(prefix: str, here: str) -> Component:
+    return html.Nav(_links(RULES, prefix, here), className="tabs", **aria(label="Rules"))
 
 
 def _links(places: Sequence[Place], prefix: str, here: str, *, waiting: bool = False) -> list[Component]:

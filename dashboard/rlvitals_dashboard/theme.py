@@ -207,6 +207,24 @@ DELIVERY_STATES = {
 }
 """By the names that the service gives; an unknown one is shown as it is."""
 
+STANDINGS = {
+    "holds": Look(tone="critical", mark="◆", word="Holds"),
+    "unknown": Look(tone="info", mark="?", word="Cannot tell yet"),
+    "quiet": Look(tone="good", mark="●", word="Quiet"),
+    "dormant": Look(tone="idle", mark="–", word="Cannot run"),
+    "nowhere": Look(tone="idle", mark="○", word="No run"),
+}
+"""How a rule stands."""
+
+CHANGES = {
+    "new": Look(tone="warning", mark="+", word="New"),
+    "gone": Look(tone="info", mark="−", word="Gone"),
+    "moved": Look(tone="info", mark="→", word="Moved"),
+    "changed": Look(tone="info", mark="→", word="Changed"),
+    "same": Look(tone="idle", mark="=", word="As before"),
+}
+"""What an edit of the rules does to a rule or to an alert."""
+
 HOOK_STATES = {
     HookState.SEEN: Look(tone="good", mark="●", word="Sees"),
     HookState.PATCHED: Look(tone="idle", mark="○", word="Waits"),

@@ -64,6 +64,9 @@ class House:
     def post(self, path: str, body: dict[str, Any]) -> Any:
         return self._ask("POST", path, json=body)
 
+    def put(self, path: str, body: dict[str, Any]) -> Any:
+        return self._ask("PUT", path, json=body)
+
     def _ask(self, method: str, path: str, **options: Any) -> Any:
         headers = {"authorization": f"Bearer {self.app.state.local_token}"}
         url = f"{self.url}/api/v1{path}"

@@ -126,3 +126,60 @@ class RuleTestView:
     severity: Severity
     tests: tuple[ChannelTest, ...] = ()
     deaf: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TriedAlert:
+    """An alert that would have fired at ``step``; ``resolved_step`` None: open at the end."""
+
+    alert: str
+    severity: Severity
+    step: int
+    resolved_step: int | None = None
+    metric: str = ""
+    value: float | None = None
+    threshold: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TriedRun:
+    run: str
+    steps: int
+    alerts: tuple[TriedAlert, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TriedRule:
+    """How often a warning or worse fired and was right, and on which bad runs it spoke in time."""
+
+    alert: str
+    severity: Severity
+    fired: int
+    right: int
+    precision: float
+    named: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TriedDifference:
+    """The steps at which an alert fired under the rules that were tried, and under those they are held against."""
+
+    run: str
+    alert: str
+    severity: Severity
+    ours: tuple[int, ...]
+    theirs: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BacktestView:
+    """Rules tried on past runs; ``quiet`` are bad runs of which nothing right was said."""
+
+    runs: tuple[TriedRun, ...]
+    rules: tuple[TriedRule, ...]
+    bad_runs: int
+    quiet: tuple[str, ...]
+    false_alarms: int
+    healthy_steps: int
+    false_per_thousand: float
+    differences: tuple[TriedDifference, ...] = ()

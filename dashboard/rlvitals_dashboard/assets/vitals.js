@@ -121,6 +121,24 @@
       if (from !== view.from || to !== view.to) send("view", { data: { ...view, from, to } });
     },
 
+    // What a page was asked for, in its address.
+    query(asked) {
+      if (asked) history.replaceState(history.state, "", location.pathname + "?" + new URLSearchParams(asked).toString().replaceAll("%2C", ",").replaceAll("%40", "@"));
+    },
+
+    // A fault leads to its line in the editor.
+    toLine() {
+      const hits = clicked();
+      const area = document.getElementById("draft");
+      if (hits.length !== 1 || !area) return;
+      const line = JSON.parse(hits[0].prop_id.slice(0, hits[0].prop_id.lastIndexOf("."))).line;
+      const lines = area.value.split("\n");
+      const start = lines.slice(0, line - 1).reduce((sum, text) => sum + text.length + 1, 0);
+      area.focus();
+      area.setSelectionRange(start, start + lines[line - 1].length);
+      area.scrollTop = (area.scrollHeight / lines.length) * Math.max(0, line - 6);
+    },
+
     unzoom(clicks, view) {
       if (clicks && view) send("view", { data: { ...view, from: null, to: null } });
     },
