@@ -26,6 +26,7 @@ from rlvitals.contract.alert import Alert
 from rlvitals.contract.channelbook import ChannelBookView
 from rlvitals.contract.codec import DecodeError, decode, dumps, loads
 from rlvitals.contract.command import CommandKind, CommandState, Policy
+from rlvitals.contract.comparison import Axis, ComparisonView, SettingsView
 from rlvitals.contract.health import HealthView
 from rlvitals.contract.hooks import HooksView
 from rlvitals.contract.incident import IncidentStory, IncidentView
@@ -243,6 +244,25 @@ class Api:
         path = f"/runs/{_segment(run)}/changes" if run else "/changes"
         body = await self._get(path, timeout=wait_s + TIMEOUT_S, after=after, wait_s=wait_s)
         return _one(Change, body)
+
+    # runs side by side
+
+    async def compared(
+        self,
+        runs: Sequence[str],
+        metrics: Sequence[str],
+        by: Axis = Axis.STEP,
+        first: float | None = None,
+        last: float | None = None,
+        healthy: Sequence[str] = (),
+    ) -> ComparisonView:
+        """``healthy``: empty for the project's own, ``none`` for no band."""
+        query: dict[str, Any] = {"run": list(runs), "metric": list(metrics), "by": by.value}
+        query |= {"from": first, "to": last, "healthy": list(healthy) or None, "limit": CHART_BUCKETS}
+        return _one(ComparisonView, await self._get("/compare", **query))
+
+    async def compared_settings(self, runs: Sequence[str]) -> SettingsView:
+        return _one(SettingsView, await self._get("/compare/settings", run=list(runs)))
 
     # control
 

@@ -19,6 +19,7 @@ from rlvitals_dashboard.nav import PREFIX
 from rlvitals_dashboard.pages import audit as audit_page
 from rlvitals_dashboard.pages import channels as channels_page
 from rlvitals_dashboard.pages import command as command_page
+from rlvitals_dashboard.pages import compare as compare_page
 from rlvitals_dashboard.pages import control as control_page
 from rlvitals_dashboard.pages import imports as imports_page
 from rlvitals_dashboard.pages import incidents as incidents_page
@@ -77,6 +78,7 @@ def create_dash(server: FastAPI, api: Api, prefix: str = PREFIX) -> Dash:
     runs_page.register(app, api, prefix)
     run_page.register(app, api)
     control_page.register(app, api, prefix)
+    compare_page.register(app, api, prefix)
     single = (policies_page.HEART, silences_page.HEART, channels_page.HEART)
     for heart in (*single, audit_page.heart(prefix), command_page.heart(prefix), texts_page.heart(prefix)):
         heart.register(app, api)
@@ -158,6 +160,7 @@ RunLayout: TypeAlias = Callable[[Api, str, str, dict[str, str]], Awaitable[Compo
 PAGES: Mapping[str, Layout] = {
     "": lambda api, prefix, _query: runs_page.layout(api, prefix),
     "incidents": open_incidents_page.layout,
+    "compare": compare_page.layout,
     "control": control_page.layout,
     "control/policies": policies_page.layout,
     "control/silences": silences_page.layout,
@@ -224,6 +227,7 @@ def _register_browser(app: Dash) -> None:
     does("attempt", Input("attempt", "value"), State("view", "data"))
     does("fold", Input({"type": "fold", "family": ALL}, "n_clicks"), State("view", "data"))
     does("more", Input({"type": "more", "family": ALL}, "n_clicks"), State("view", "data"))
+    compare_page.register_browser(register)
 
 
 def _close_the_rest(server: FastAPI) -> None:

@@ -26,6 +26,7 @@ class Place:
 
 PLACES = (
     Place(path="", title="Runs"),
+    Place(path="compare", title="Compare"),
     Place(path="incidents", title="Incidents"),
     Place(path="control", title="Control"),
     Place(path="channels", title="Channels"),
@@ -73,6 +74,7 @@ def run_tabs(prefix: str, run: str, here: str) -> Component:
         )
         for place in RUN
     ]
+    links.append(dcc.Link("Compare", href=f"{prefix}compare?runs={quote(run, safe='')}"))
     return html.Nav(links, className="tabs", **aria(label="This run"))
 
 
