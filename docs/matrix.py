@@ -109,8 +109,8 @@ For all of them:
 - **Where to**: `RLVITALS_URL` and `RLVITALS_TOKEN`; on the service's own machine neither is needed.
 - **Off**: `RLVITALS_MODE=disabled` in the job's environment: nothing is measured, nothing is written. Or
   `pip uninstall rlvitals`, and take out the line or the flags that you added.
-- **Texts**: of each step a few completions go to the service, with prompt, reward and the bytes of their tokens; with
-  `RLVITALS_TEXTS=0` only counts do. How they are read: [dashboard.md](../dashboard.md#texts).
+- **Texts**: of each step a few completions go to the service, with prompt, reward and the bytes of their tokens;
+  with `RLVITALS_TEXTS=0` only counts do. How they are read: [dashboard.md](../dashboard.md#texts).
 - **If the service dies**, training goes on. Steps wait on disk (`~/.rlvitals/spool`) and are sent when it answers
   again, or later by `rlvitals sync`; a pause ends by itself.
 - **What it costs** a step is measured by switching our hooks within one job: [cost.md](cost.md).

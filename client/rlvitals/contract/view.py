@@ -325,8 +325,8 @@ class DeliveryView:
     """One transition on its way to one channel, as news, reminder (``round``) or escalation.
 
     It waits (``next_at``, ``answer`` says why) until it is put into a message. ``answer`` then is the provider's
-    own words, or why it was dropped. ``run``, ``rule``, ``severity``, ``change`` (firing, resolved, …) and ``step``
-    say what of.
+    own words, or why it was dropped. ``run``, ``rule``, ``severity``, ``change`` (firing, resolved, …) and
+    ``step`` say what of.
     """
 
     id: str
