@@ -71,9 +71,7 @@ def compare_runs(
         return ContractResponse(compare(connection, wish, now))
 
 
-@router.get(
-    "/settings", response_model=SettingsView, summary="Settings of several runs, unlike ones first"
-)
+@router.get("/settings", response_model=SettingsView, summary="Settings of several runs, unlike ones first")
 def compare_run_settings(run: Keys, store: StoreDep, _who: Reader, now: NowDep) -> ContractResponse:
     with store.read() as connection:
         known = {view.id: view for view in (read_run(connection, one, now) for one in _runs(run))}
