@@ -21,7 +21,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::UserWarning"),
 ]
 RUN, RULE = "steered", "kl_pull_dominates"
-BETA, SANE_BETA = 200.0, 20.0
+BETA, SANE_BETA = 60.0, 6.0
 
 
 def test_an_approved_coefficient_changes_the_trainer_at_the_next_boundary_and_closes_the_alert(

@@ -27,7 +27,7 @@ def scored(sample: Sample, row: int, columns: Mapping[str, Any], keys: Mapping[s
     """With the scores of its ``row``. Copies that one row from wherever it lies, which waits for its device."""
     known = {name: columns.get(key) for name, key in keys.items()}
     count = min(len(sample.token_ids), SCORED_TOKENS_MAX)
-    found = {name: _row(column, row, count) for name, column in known.items() if column is not None}
+    found = {name: _row(column, row, count) for name, column in known.items() if _holds_data(column)}
     told = {name: values for name, values in found.items() if values}
     if not told:
         return sample
@@ -48,6 +48,11 @@ def scored_on_host(samples: Sequence[Sample], columns: Mapping[str, Any], offset
     return [
         scored(s, s.sample - offset, columns, OF_LOOP) if 0 <= s.sample - offset < size else s for s in samples
     ]
+
+
+def _holds_data(column: Any) -> bool:
+    """A tensor on the meta device has a shape and nothing in it."""
+    return column is not None and not (is_tensor(column) and column.device.type == "meta")
 
 
 def _on_host(column: Any) -> bool:

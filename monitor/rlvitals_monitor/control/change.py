@@ -44,7 +44,9 @@ def user_bounds(proposal: Proposal, situation: Situation, limits: Limits, *, aut
     return Bounds(low=bounds.low / now, high=min(bounds.high / now, sys.float_info.max))
 
 
-def step_bounds(proposal: Proposal, situation: Situation, limits: Limits) -> Bounds | None:
+def step_bounds(
+    proposal: Proposal, situation: Situation, limits: Limits, *, slack: float = _SLACK
+) -> Bounds | None:
     """How far the argument may be from what is in force; None where nothing bounds the change."""
     now = in_force(proposal, situation)
     knob = knob_of(proposal, situation)
@@ -53,8 +55,8 @@ def step_bounds(proposal: Proposal, situation: Situation, limits: Limits) -> Bou
     before = _before_step(proposal, situation, now)
     if knob is not None:
         widest = knob.max_change
-        return None if widest is None else _meet(_around(now, widest), _around(before, widest))
-    both = _meet(_times(now, limits.command_factor), _times(before, limits.step_factor))
+        return None if widest is None else _meet(_around(now, widest, slack), _around(before, widest, slack))
+    both = _meet(_times(now, limits.command_factor, slack), _times(before, limits.step_factor, slack))
     return Bounds(low=both.low / now, high=both.high / now) if proposal.kind is CommandKind.SCALE_LR else both
 
 
@@ -67,7 +69,7 @@ def bounds_of(proposal: Proposal, situation: Situation, limits: Limits, *, autom
 
 def nearest(proposal: Proposal, situation: Situation, limits: Limits) -> Proposal:
     """The same with as much of its change as one command may make."""
-    bounds = step_bounds(proposal, situation, limits)
+    bounds = step_bounds(proposal, situation, limits, slack=0.0)
     if bounds is None or proposal.argument is None or not math.isfinite(proposal.argument):
         return proposal
     return replace(proposal, argument=min(max(proposal.argument, bounds.low), bounds.high))
@@ -114,13 +116,13 @@ def _known(value: float | None) -> bool:
     return value is not None and math.isfinite(value)
 
 
-def _times(value: float, factor: float) -> Bounds:
-    wide = factor * (1 + _SLACK)
+def _times(value: float, factor: float, slack: float) -> Bounds:
+    wide = factor * (1 + slack)
     return Bounds(low=value / wide, high=min(value * wide, sys.float_info.max))
 
 
-def _around(value: float, distance: float) -> Bounds:
-    wide = distance + _SLACK * max(abs(value), distance)
+def _around(value: float, distance: float, slack: float) -> Bounds:
+    wide = distance + slack * max(abs(value), distance)
     return Bounds(low=value - wide, high=value + wide)
 
 
