@@ -8,7 +8,8 @@ from urllib.parse import quote
 from dash import dcc, html
 
 from rlvitals.contract.view import AuditView
-from rlvitals_dashboard.components import LONGEST_NAME, Component, aria, visible, when
+from rlvitals_dashboard.components import LONGEST_NAME, Component, visible, when
+from rlvitals_dashboard.line_table import line_table
 
 
 def audit_table(lines: Sequence[AuditView], prefix: str) -> Component:
@@ -16,14 +17,7 @@ def audit_table(lines: Sequence[AuditView], prefix: str) -> Component:
     if not lines:
         return html.P("No line fits.", className="quiet")
     names = ("When", "Who", "What", "Run", "Detail")
-    head = html.Thead(html.Tr([html.Th(name, scope="col") for name in names]))
-    return html.Div(
-        html.Table([head, html.Tbody([_row(line, prefix) for line in lines])], className="lines"),
-        className="scroll",
-        tabIndex=0,
-        role="region",
-        **aria(label="Lines of the audit"),
-    )
+    return line_table("Lines of the audit", names, [_row(line, prefix) for line in lines])
 
 
 def _row(line: AuditView, prefix: str) -> Component:

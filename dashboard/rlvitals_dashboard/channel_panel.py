@@ -11,7 +11,8 @@ from rlvitals.contract.alert import Severity
 from rlvitals.contract.channelbook import ChannelBookView
 from rlvitals.contract.view import ChannelView, DeliveryView, SendView
 from rlvitals_dashboard.asking import ask_once, do, say
-from rlvitals_dashboard.components import LONGEST_NAME, Component, aria, fact, mark, panel, visible, when
+from rlvitals_dashboard.components import LONGEST_NAME, Component, fact, mark, panel, visible, when
+from rlvitals_dashboard.line_table import line_table
 from rlvitals_dashboard.problem_banner import SHOWN_MAX
 from rlvitals_dashboard.theme import DELIVERY_STATES, SEVERITIES, Look
 from rlvitals_dashboard.words import plural
@@ -132,14 +133,7 @@ def delivery_list(deliveries: Sequence[DeliveryView], prefix: str) -> Component:
     if not deliveries:
         return html.P("No message yet.", className="quiet")
     names = ("State", "Of what", "Channel", "Attempts", "When", "Answer")
-    head = html.Thead(html.Tr([html.Th(name, scope="col") for name in names]))
-    return html.Div(
-        html.Table([head, html.Tbody([_delivery(d, prefix) for d in deliveries])], className="lines"),
-        className="scroll",
-        tabIndex=0,
-        role="region",
-        **aria(label="Messages"),
-    )
+    return line_table("Messages", names, [_delivery(d, prefix) for d in deliveries])
 
 
 def _delivery(delivery: DeliveryView, prefix: str) -> Component:

@@ -11,7 +11,8 @@ from rlvitals.contract.command import Policy
 from rlvitals.contract.steering import SteeringView
 from rlvitals.contract.view import PolicyView
 from rlvitals_dashboard.asking import ask_once, do, say, say_number, subject_of
-from rlvitals_dashboard.components import LONGEST_NAME, Component, aria, mark, visible, when
+from rlvitals_dashboard.components import LONGEST_NAME, Component, mark, visible, when
+from rlvitals_dashboard.line_table import line_table
 from rlvitals_dashboard.theme import POLICIES
 from rlvitals_dashboard.words import number
 
@@ -76,14 +77,7 @@ def _steer(scope: str, holder: str) -> Component:
 def policy_table(policies: Sequence[PolicyView]) -> Component:
     rows = sorted(policies, key=lambda p: (_place(p.scope), p.name))
     names = ("For", "Name", "Policy", "Said by", html.Span("Deed", className="unseen"))
-    head = html.Thead(html.Tr([html.Th(name, scope="col") for name in names]))
-    return html.Div(
-        html.Table([head, html.Tbody([_row(policy) for policy in rows])], className="lines"),
-        className="scroll",
-        tabIndex=0,
-        role="region",
-        **aria(label="Policies"),
-    )
+    return line_table("Policies", names, [_row(policy) for policy in rows])
 
 
 def _place(scope: str) -> int:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
 from rlvitals.contract import codec
@@ -18,11 +17,11 @@ from rlvitals.contract.report import ReportBatch, RunInfo, StepReport
 from rlvitals.contract.wire import to_wire
 from rlvitals_monitor.settings import Settings
 from rlvitals_monitor.store.tables import attempts, evaluations
+from tests.dashboard.barriers import grave_barriers
 from tests.dashboard.house import House, now_utc
 
 pytestmark = pytest.mark.browser
 OpenPage = Callable[..., Any]
-GRAVE = ("serious", "critical")
 EVIL = "<img src=x onerror=alert(1)> \u202e@everyone"
 
 
@@ -175,7 +174,6 @@ def test_the_page_is_within_reach_of_all_and_of_a_phone(walk: Callable[..., Any]
         expect(page.locator("main h1")).to_be_visible()
         if "base" in query:
             charts(page, 2)
-        found = Axe().run(page, options={"resultTypes": ["violations"]}).response["violations"]
-        told = [(v["id"], [n["html"][:200] for n in v["nodes"]]) for v in found if v["impact"] in GRAVE]
+        told = grave_barriers(page)
         assert told == [], f"{query}: {told}"
         assert page.evaluate("document.documentElement.scrollWidth") <= width, query

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
 from rlvitals.contract.command import CommandKind
 from rlvitals_monitor.settings import Settings
+from tests.dashboard.barriers import grave_barriers
 from tests.dashboard.house import House
+from tests.end_to_end.server import wait_until
 from tests.monitor.control.live import CALM, PULLED, LiveRun
 from tests.monitor.notify.conftest import provide
 from tests.monitor.notify.provider import Provider, Said
@@ -23,7 +24,6 @@ __all__ = ["provide"]
 pytestmark = pytest.mark.browser
 OpenPage = Callable[..., Any]
 Opened = Callable[..., Provider]
-GRAVE = ("serious", "critical")
 EVIL = "<img src=x onerror=alert(1)> \u202e@everyone"
 CHANNELS = """channels:
   - {{name: team, kind: webhook, url: "{url}", allow_private: true}}
@@ -146,8 +146,8 @@ def test_a_policy_is_chosen_and_taken_back_and_a_kl_policy_comes_with_its_warnin
     expect(row).to_contain_text("Observe")
     row.locator("summary", has_text="Take back").click()
     page.get_by_role("button", name="Yes, take it back").click()
+    wait_until(lambda: [p["scope"] for p in house.get("/policies")] == ["default"], "the policy to be gone")
     expect(row).to_have_count(0)
-    assert [p["scope"] for p in house.get("/policies")] == ["default"]
     page.locator("summary", has_text="Steer a run").click()
     form = page.locator(".asking[open]").filter(has_text="Steer a run")
     form.get_by_label("Run", exact=True).fill("r1")
@@ -246,7 +246,6 @@ def test_every_page_is_within_reach_of_all_and_of_a_phone(
             expect(page.locator("#own-commands summary").first).to_be_visible()
         for asked in page.locator("details.asking > summary").all():
             asked.click()
-        found = Axe().run(page, options={"resultTypes": ["violations"]}).response["violations"]
-        told = [(v["id"], [n["html"][:200] for n in v["nodes"]]) for v in found if v["impact"] in GRAVE]
+        told = grave_barriers(page)
         assert told == [], f"{path}: {told}"
         assert page.evaluate("document.documentElement.scrollWidth") <= width, path

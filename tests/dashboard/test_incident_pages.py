@@ -8,19 +8,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
 from rlvitals.contract.report import Event, EventKind, RunInfo, Text
 from rlvitals_monitor.settings import Settings
 from rlvitals_monitor.store.ingest import store_batch
 from rlvitals_monitor.worker import Worker
+from tests.dashboard.barriers import grave_barriers
 from tests.dashboard.house import House, now_utc
 from tests.monitor.batches import batch, step
 
 pytestmark = pytest.mark.browser
 OpenPage = Callable[..., Any]
-GRAVE = ("serious", "critical")
 EVIL = "<img src=x onerror=alert(1)> \u202e@everyone"
 CHANNELS = """channels:
   - {name: team, kind: slack, url: "https://hooks.slack.com/services/T0/B0/n0b0dysees", severity: critical}
@@ -143,7 +142,6 @@ def test_the_pages_are_within_reach_of_all_and_of_a_phone(
         expect(page.locator(".incident-list, .notice").first).to_be_visible()
         for asked in page.locator("details.asking > summary").all():
             asked.click()
-        found = Axe().run(page, options={"resultTypes": ["violations"]}).response["violations"]
-        told = [(v["id"], [n["html"][:200] for n in v["nodes"]]) for v in found if v["impact"] in GRAVE]
+        told = grave_barriers(page)
         assert told == [], f"{path}: {told}"
         assert page.evaluate("document.documentElement.scrollWidth") <= width, path

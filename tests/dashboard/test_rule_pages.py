@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
 from rlvitals_monitor.settings import Settings
+from tests.dashboard.barriers import grave_barriers
 from tests.dashboard.house import House
 from tests.dashboard.live_runs import CALM, ILL, tell
 from tests.monitor.notify.conftest import provide
@@ -21,7 +21,6 @@ __all__ = ["provide"]
 
 pytestmark = pytest.mark.browser
 OpenPage = Callable[..., Any]
-GRAVE = ("serious", "critical")
 ONE_DATABASE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 EVIL = "<img src=x onerror=alert(1)> \u202egrpo"
 CHANNELS = 'channels:\n  - {{name: team, kind: webhook, url: "{url}", allow_private: true}}\n'
@@ -177,7 +176,6 @@ def test_the_pages_of_rules_are_within_reach_of_all_and_of_a_phone(
             expect(page.locator("#draft-faults button")).to_be_visible()
             page.get_by_role("button", name="Try it").click()
             expect(page.locator("#tried .notice, #tried .panel").first).to_be_visible()
-        found = Axe().run(page, options={"resultTypes": ["violations"]}).response["violations"]
-        told = [(v["id"], [n["html"][:200] for n in v["nodes"]]) for v in found if v["impact"] in GRAVE]
+        told = grave_barriers(page)
         assert told == [], f"{path}: {told}"
         assert page.evaluate("document.documentElement.scrollWidth") <= width, path

@@ -8,16 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
 from rlvitals_monitor.settings import Settings
+from tests.dashboard.barriers import grave_barriers
 from tests.dashboard.completions import EVIL, damaged, healthy, report_of, usual
 from tests.dashboard.house import House
 
 pytestmark = pytest.mark.browser
 OpenPage = Callable[..., Any]
-GRAVE = ("serious", "critical")
 
 
 @pytest.fixture
@@ -153,7 +152,6 @@ def test_the_page_is_within_reach_of_all_and_of_a_phone(
     page.locator(".chip", has_text="step 22, sample 0").click()
     expect(page.locator(".diff")).to_be_visible()
     page.locator("summary", has_text="Prompt").click()
-    found = Axe().run(page, options={"resultTypes": ["violations"]}).response["violations"]
-    told = [(v["id"], [n["html"][:200] for n in v["nodes"]]) for v in found if v["impact"] in GRAVE]
+    told = grave_barriers(page)
     assert told == []
     assert page.evaluate("document.documentElement.scrollWidth") <= width

@@ -1,0 +1,15 @@
+"""What axe-core finds on a page that keeps people out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from axe_playwright_python.sync_playwright import Axe
+
+GRAVE = ("serious", "critical")
+
+
+def grave_barriers(page: Any) -> list[tuple[str, list[str]]]:
+    """Each serious or critical violation with the beginnings of the elements that it is about."""
+    found = Axe().run(page, options={"resultTypes": ["violations"]}).response["violations"]
+    return [(v["id"], [n["html"][:200] for n in v["nodes"]]) for v in found if v["impact"] in GRAVE]
