@@ -64,6 +64,87 @@ tokens = Table(
     Column("scopes", String(128), nullable=False),
     Column("created_at", BigInteger, nullable=False),
     Column("revoked_at", BigInteger),
+    Column("expires_at", BigInteger),
+    Column("last_used_at", BigInteger),
+    Column("created_by", String(128), nullable=False, default="", server_default=""),
+)
+
+users = Table(
+    "users",
+    METADATA,
+    Column("id", String(32), primary_key=True),
+    Column("name", String(128), nullable=False, unique=True),
+    # viewer, operator or admin.
+    Column("role", String(16), nullable=False),
+    # The hash, with its parameters; None until the person chose one.
+    Column("password", Text),
+    Column("created_at", BigInteger, nullable=False),
+    Column("created_by", String(128), nullable=False),
+    Column("disabled_at", BigInteger),
+    Column("seen_at", BigInteger),
+)
+
+entries = Table(
+    "entries",
+    METADATA,
+    # A link that lets somebody in once: a user who was invited, or who holds a token. The digest is of its secret.
+    Column("digest", String(64), primary_key=True),
+    Column("purpose", String(16), nullable=False),
+    Column("subject", String(128), nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    Column("created_by", String(128), nullable=False),
+    Column("expires_at", BigInteger, nullable=False),
+    Column("used_at", BigInteger),
+)
+
+sessions = Table(
+    "sessions",
+    METADATA,
+    # A browser that is signed in. ``kind`` says what ``subject`` is the id of: a user, a token or a share.
+    Column("digest", String(64), primary_key=True),
+    Column("id", String(32), nullable=False, unique=True),
+    Column("kind", String(16), nullable=False),
+    Column("subject", String(128), nullable=False, index=True),
+    Column("agent", String(256), nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    Column("seen_at", BigInteger, nullable=False),
+    Column("expires_at", BigInteger, nullable=False),
+    Column("ended_at", BigInteger),
+)
+
+refused_entries = Table(
+    "refused_entries",
+    METADATA,
+    # Failed sign-ins by whom they were for and from where they came, so that all processes count together.
+    Column("number", _Id, primary_key=True, autoincrement=True),
+    Column("source", String(128), nullable=False),
+    Column("at", BigInteger, nullable=False),
+    Index(None, "source", "at"),
+)
+
+shares = Table(
+    "shares",
+    METADATA,
+    # A link to one view of one run, for reading, for a while.
+    Column("id", String(32), primary_key=True),
+    Column("digest", String(64), nullable=False, unique=True),
+    Column("run", String(128), ForeignKey("runs.id"), nullable=False),
+    Column("view", Text, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    Column("created_by", String(128), nullable=False),
+    Column("expires_at", BigInteger, nullable=False),
+    Column("revoked_at", BigInteger),
+    Column("last_used_at", BigInteger),
+)
+
+retention = Table(
+    "retention",
+    METADATA,
+    # What is kept how long; the project "" is for all that have no line of their own.
+    Column("project", String(128), primary_key=True),
+    Column("body", JSON, nullable=False),
+    Column("changed_at", BigInteger, nullable=False),
+    Column("changed_by", String(128), nullable=False),
 )
 
 runs = Table(
@@ -84,6 +165,14 @@ runs = Table(
     Column("progress_at", BigInteger),
     Column("last_step", BigInteger),
     Column("phase", String(16), nullable=False),
+    # What people say of it; ``tags`` are the trainer's own.
+    Column("owner", String(128), nullable=False, default="", server_default=""),
+    Column("labels", JSON, nullable=False, default=list, server_default="[]"),
+    Column("notes", Text, nullable=False, default="", server_default=""),
+    Column("archived_at", BigInteger),
+    # A deleted run leaves this row, so that a trainer that still sends is told so.
+    Column("deleted_at", BigInteger),
+    Column("deleted_by", String(128), nullable=False, default="", server_default=""),
 )
 
 attempts = Table(
