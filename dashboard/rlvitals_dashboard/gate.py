@@ -1,4 +1,4 @@
-"""Who is at the door of ``/ui/``: remembers the visitor for the callbacks, sends strangers to the sign-in page."""
+"""Who is at the door of ``/ui/``: remembers the visitor and the language for the callbacks, sends strangers to the sign-in page."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
 from rlvitals_dashboard.api import Api, ApiError, Forbidden, SignInNeeded, Visitor, visitor
+from rlvitals_dashboard.language import choose, language
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -31,7 +32,9 @@ class Gate:
             await self._app(scope, receive, send)
             return
         below = path[len(self._prefix) :]
+        headers = _headers(scope)
         token = visitor.set(_visitor(scope))
+        spoken = language.set(choose(headers.get("cookie", ""), headers.get("accept-language", "")))
         try:
             if below.startswith(OPEN) and below != SOCKET:
                 await self._app(scope, receive, send)
@@ -40,6 +43,7 @@ class Gate:
             else:
                 await self._app(self._same_document(scope), receive, send)
         finally:
+            language.reset(spoken)
             visitor.reset(token)
 
     def _same_document(self, scope: Scope) -> Scope:
@@ -70,8 +74,12 @@ async def _answer(send: Send, status: int, headers: list[tuple[bytes, bytes]], b
     await send({"type": "http.response.body", "body": body})
 
 
+def _headers(scope: Scope) -> dict[str, str]:
+    return {k.decode("latin-1").lower(): v.decode("latin-1") for k, v in scope.get("headers", ())}
+
+
 def _visitor(scope: Scope) -> Visitor:
-    headers = {k.decode("latin-1").lower(): v.decode("latin-1") for k, v in scope.get("headers", ())}
+    headers = _headers(scope)
     secure = scope.get("scheme") in ("https", "wss")
     return Visitor(
         cookie=headers.get("cookie", ""),

@@ -9,6 +9,7 @@ import pytest
 
 from rlvitals_dashboard.api import Api, Visitor, visitor
 from rlvitals_dashboard.gate import Gate
+from rlvitals_dashboard.language import Language, language
 
 Message = MutableMapping[str, Any]
 
@@ -18,9 +19,11 @@ class Behind:
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, Visitor | None]] = []
+        self.spoken: list[Language] = []
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         self.asked.append((scope["path"], visitor.get()))
+        self.spoken.append(language.get())
 
 
 def gate(behind: Behind, status: int) -> Gate:
@@ -31,7 +34,7 @@ def gate(behind: Behind, status: int) -> Gate:
     return Gate(behind, api=Api(client), prefix="/ui/")
 
 
-def knock(path: str, *, status: int, kind: str = "http") -> tuple[Behind, list[Message]]:
+def knock(path: str, *, status: int, kind: str = "http", accept: str = "") -> tuple[Behind, list[Message]]:
     behind, sent = Behind(), list[Message]()
 
     async def receive() -> Message:
@@ -40,7 +43,11 @@ def knock(path: str, *, status: int, kind: str = "http") -> tuple[Behind, list[M
     async def send(message: Message) -> None:
         sent.append(message)
 
-    headers = [(b"host", b"vitals:8642"), (b"cookie", b"rlvitals_session=x")]
+    headers = [
+        (b"host", b"vitals:8642"),
+        (b"cookie", b"rlvitals_session=x"),
+        (b"accept-language", accept.encode()),
+    ]
     scope = {"type": kind, "path": path, "headers": headers, "scheme": "http"}
     asyncio.run(gate(behind, status)(scope, receive, send))
     return behind, sent
@@ -86,3 +93,10 @@ def test_a_service_in_trouble_shows_the_page_that_says_so() -> None:
 def test_other_paths_are_none_of_its_business(path: str) -> None:
     behind, _ = knock(path, status=401)
     assert behind.asked == [(path, None)]
+
+
+@pytest.mark.parametrize("kind", ["http", "websocket"])
+def test_the_visitors_language_reaches_what_answers(kind: str) -> None:
+    behind, _ = knock("/ui/_dash-ws-callback", status=200, kind=kind, accept="zh-CN,en;q=0.5")
+    assert behind.spoken == [Language.CHINESE]
+    assert language.get() is Language.ENGLISH
