@@ -12,12 +12,14 @@ from dash import no_update
 
 from rlvitals_dashboard.api import Api, Change, Visitor, visitor
 from rlvitals_dashboard.live import LONGEST_TAIL, Pulse, fingerprint
-from rlvitals_dashboard.pages import run as page
 from rlvitals_dashboard.panels import FOLDED
+from rlvitals_dashboard.run_beat import beat_of, fresh_points
+from rlvitals_dashboard.run_snapshot import PARTS, Snapshot
+from rlvitals_dashboard.run_view import View
 from tests.dashboard.fake import COOKIE, RUN, FakeService
 from tests.dashboard.synthetic import grow, lively
 
-VIEW = page.View(run=RUN)
+VIEW = View(run=RUN)
 CHARTS = ["reward.mean", "policy.entropy"]
 
 
@@ -34,19 +36,19 @@ CHARTS = ["reward.mean", "policy.entropy"]
     ],
 )
 def test_only_two_whole_numbers_are_a_range(told: dict[str, Any], range_: tuple[int | None, int | None]) -> None:
-    view = page.View.read(told)
+    view = View.read(told)
     assert (view.first, view.last) == range_
 
 
 def test_what_is_folded_comes_from_the_address_and_has_a_default() -> None:
-    assert page.View.read({}).closed == FOLDED
-    assert page.View.read({"closed": ""}).closed == frozenset()
-    assert page.View.read({"closed": "kl,text"}).closed == {"kl", "text"}
+    assert View.read({}).closed == FOLDED
+    assert View.read({"closed": ""}).closed == frozenset()
+    assert View.read({"closed": "kl,text"}).closed == {"kl", "text"}
 
 
 def test_a_view_goes_to_the_browser_and_back_unchanged() -> None:
-    view = page.View(run="r", attempt="a", first=1, last=2, more=frozenset({"kl"}), closed=frozenset())
-    assert page.View.read(view.data()) == view
+    view = View(run="r", attempt="a", first=1, last=2, more=frozenset({"kl"}), closed=frozenset())
+    assert View.read(view.data()) == view
 
 
 def test_a_pulse_goes_to_the_browser_and_back_unchanged() -> None:
@@ -63,13 +65,13 @@ def test_a_fingerprint_tells_nan_from_infinity_and_from_none() -> None:
     assert len({fingerprint(v) for v in (math.nan, math.inf, -math.inf, None, 0.0)}) == 5
 
 
-def beat(fake: FakeService, pulse: Pulse, view: page.View = VIEW) -> tuple[Any, ...]:
+def beat(fake: FakeService, pulse: Pulse, view: View = VIEW) -> tuple[Any, ...]:
     async def main() -> tuple[Any, ...]:
         visitor.set(Visitor(cookie=COOKIE, host="localhost"))
         async with Api.of_app(fake.app) as api:
-            now = await page.Snapshot.take(api, view)
-            fresh = await page._fresh(api, view, pulse, CHARTS)
-            return page._beat(pulse, Change(version=9), now, view, fresh, CHARTS)
+            now = await Snapshot.take(api, view)
+            fresh = await fresh_points(api, view, pulse, CHARTS)
+            return beat_of(pulse, Change(version=9), now, view, fresh, CHARTS)
 
     return asyncio.run(main())
 
@@ -80,14 +82,14 @@ def shown(fake: FakeService, last: int) -> Pulse:
     return Pulse(version=8, drawn=last, at=dict.fromkeys(CHARTS, last), prints=taken.prints(VIEW))
 
 
-async def _snapshot(fake: FakeService) -> page.Snapshot:
+async def _snapshot(fake: FakeService) -> Snapshot:
     visitor.set(Visitor(cookie=COOKIE, host="localhost"))
     async with Api.of_app(fake.app) as api:
-        return await page.Snapshot.take(api, VIEW)
+        return await Snapshot.take(api, VIEW)
 
 
 def parts(answer: tuple[Any, ...]) -> dict[str, Any]:
-    names = (*page.PARTS, "extend", "values", "beat")
+    names = (*PARTS, "extend", "values", "beat")
     return {n: v for n, v in zip(names, answer, strict=True) if v is not no_update}
 
 

@@ -6,196 +6,24 @@ metric); `live` is the heart that appends what is new. What a person does is in 
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
 from typing import Any
-from urllib.parse import quote
 
 from dash import ALL, Dash, Input, Output, State, dcc, html, no_update
 from dash.exceptions import PreventUpdate
 
-from rlvitals.contract.alert import Alert, AlertState
-from rlvitals.contract.command import CommandState
-from rlvitals.contract.hooks import HooksView
-from rlvitals.contract.view import (
-    CommandView,
-    EventView,
-    MetricView,
-    RuleView,
-    RunView,
-    SeriesView,
-    TextView,
-)
+from rlvitals.contract.view import SeriesView
 from rlvitals_dashboard import figures, nav
-from rlvitals_dashboard.alert_panel import alert_list
-from rlvitals_dashboard.api import Api, ApiError, Change, SignInNeeded
+from rlvitals_dashboard.api import Api, ApiError, SignInNeeded
 from rlvitals_dashboard.charts import Drawing, families
-from rlvitals_dashboard.command_panel import command_list, decision
-from rlvitals_dashboard.components import (
-    Component,
-    attempt_choices,
-    notice,
-    panel,
-    rule_list,
-    run_head,
-    text_list,
-)
-from rlvitals_dashboard.config_panel import config_panel
+from rlvitals_dashboard.components import Component, attempt_choices, notice
 from rlvitals_dashboard.deeds import verdict_place
-from rlvitals_dashboard.hook_panel import checkpoint_panel, hook_panel
-from rlvitals_dashboard.live import LONGEST_TAIL, WATCH_MS, Pulse, after_trouble, fingerprint, next_change
+from rlvitals_dashboard.live import WATCH_MS, Pulse, after_trouble, next_change
 from rlvitals_dashboard.nav import PREFIX
-from rlvitals_dashboard.panels import FOLDED, Panel, arrange
+from rlvitals_dashboard.run_beat import answer, beat_of, fresh_points
+from rlvitals_dashboard.run_snapshot import BESIDE, PARTS, Snapshot
+from rlvitals_dashboard.run_view import View
 from rlvitals_dashboard.theme import pick
-from rlvitals_dashboard.words import number
-
-PARTS = ("head", "hooks", "decisions", "alerts", "actions", "checkpoints", "rules", "config", "texts")
-"""Blocks that are each replaced only when what they show has changed."""
-BESIDE = ("alerts", "actions", "checkpoints", "rules", "config")
-"""Of these what stands beside the charts, below the decisions."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class View:
-    """What the person looks at; the URL says the same."""
-
-    run: str
-    attempt: str = ""
-    first: int | None = None
-    last: int | None = None
-    more: frozenset[str] = frozenset()
-    closed: frozenset[str] = FOLDED
-
-    @classmethod
-    def read(cls, data: Mapping[str, Any]) -> View:
-        """From the browser's store. Anything that is no whole number is no range."""
-        first, last = _whole(data.get("from")), _whole(data.get("to"))
-        return cls(
-            run=str(data.get("run", "")),
-            attempt=str(data.get("attempt") or ""),
-            first=first if last is not None else None,
-            last=last if first is not None else None,
-            more=_keys(data.get("more"), frozenset()),
-            closed=_keys(data.get("closed"), FOLDED),
-        )
-
-    def data(self) -> dict[str, Any]:
-        return {
-            "run": self.run,
-            "attempt": self.attempt,
-            "from": self.first,
-            "to": self.last,
-            "more": sorted(self.more),
-            "closed": sorted(self.closed),
-        }
-
-
-def _whole(value: object) -> int | None:
-    try:
-        return None if value is None or isinstance(value, bool) else int(float(str(value)))
-    except (ValueError, OverflowError):
-        return None
-
-
-def _keys(value: object, default: frozenset[str]) -> frozenset[str]:
-    if isinstance(value, str):
-        return frozenset(filter(None, value.split(",")))
-    return frozenset(str(v) for v in value) if isinstance(value, (list, tuple)) else default
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Snapshot:
-    """What the API says of a run at one moment."""
-
-    run: RunView
-    metrics: Sequence[MetricView]
-    alerts: Sequence[Alert]
-    commands: Sequence[CommandView]
-    rules: Sequence[RuleView]
-    texts: Sequence[TextView]
-    hooks: HooksView
-    checkpoints: Sequence[EventView]
-
-    @classmethod
-    async def take(cls, api: Api, view: View) -> Snapshot:
-        judged = asyncio.gather(api.alerts(view.run), api.commands(view.run), api.rules(view.run))
-        told = asyncio.gather(api.texts(view.run), api.hooks(view.run, view.attempt), api.checkpoints(view.run))
-        run, metrics, (alerts, commands, rules), (texts, hooks, checkpoints) = await asyncio.gather(
-            api.run(view.run), api.metrics(view.run, view.attempt), judged, told
-        )
-        here = view.attempt or _newest(run)
-        mine = [a for a in alerts if not here or a.attempt == here or a.state is AlertState.FIRING]
-        return cls(
-            run=run,
-            metrics=metrics,
-            alerts=mine,
-            commands=commands,
-            rules=rules,
-            texts=texts,
-            hooks=hooks,
-            checkpoints=checkpoints,
-        )
-
-    @property
-    def panels(self) -> tuple[Panel, ...]:
-        return arrange(self.metrics, self.alerts)
-
-    def drawn(self, view: View) -> list[MetricView]:
-        shown = [p.drawn(p.key in view.more) for p in self.panels if p.key not in view.closed]
-        return [metric for metrics in shown for metric in metrics]
-
-    def prints(self, view: View) -> dict[str, int]:
-        """Of each part, and of what makes a whole new drawing of the charts needed."""
-        bands = [(a.id, a.state, a.since_step, a.resolved_step, a.metric) for a in self.alerts]
-        marks = [(c.id, c.step) for c in self.commands if c.state is CommandState.APPLIED]
-        names = [(p.key, [m.metric for m in p.drawn(p.key in view.more)], len(p.missing)) for p in self.panels]
-        return {
-            "head": fingerprint(replace(self.run, config={}, capabilities={})),
-            "hooks": fingerprint(self.hooks),
-            "checkpoints": fingerprint(self.checkpoints),
-            "config": fingerprint(self.run.config),
-            "decisions": fingerprint([c.id for c in self._proposed()]),
-            "alerts": fingerprint([replace(a, value=None) for a in self.alerts]),
-            "actions": fingerprint([c for c in self.commands if c.state is not CommandState.PROPOSED]),
-            "rules": fingerprint([(r.rule, r.dormant, r.truth, r.reason) for r in self.rules]),
-            "texts": fingerprint(self.texts),
-            "charts": fingerprint(bands, marks, names),
-        }
-
-    def part(self, name: str) -> Component:
-        makers: dict[str, Callable[[], Component]] = {
-            "head": lambda: run_head(self.run),
-            "hooks": lambda: hook_panel(self.hooks),
-            "checkpoints": lambda: checkpoint_panel(self.checkpoints),
-            "config": lambda: config_panel(self.run.config),
-            "decisions": self._decisions,
-            "alerts": lambda: panel("Alerts", alert_list(self.alerts), count=self._count()),
-            "actions": lambda: panel("Actions", [command_list(self.commands, PREFIX), self._ask()]),
-            "rules": lambda: panel("Rules", rule_list(self.rules)),
-            "texts": lambda: panel("Recent completions", text_list(self.texts), count="worst first"),
-        }
-        return makers[name]()
-
-    def _ask(self) -> Component:
-        return dcc.Link("Ask this run for something", href=f"{PREFIX}control?run={quote(self.run.id, safe='')}")
-
-    def _proposed(self) -> list[CommandView]:
-        return [c for c in self.commands if c.state is CommandState.PROPOSED]
-
-    def _decisions(self) -> Component:
-        waiting = self._proposed()
-        if not waiting:
-            return None
-        return panel("Waits for your decision", [decision(c, self.run) for c in waiting], key="decisions")
-
-    def _count(self) -> str:
-        firing = sum(a.state is AlertState.FIRING for a in self.alerts)
-        return f"{firing} firing" if firing else ""
-
-
-def _newest(run: RunView) -> str:
-    return max(run.attempts, key=lambda a: a.ordinal).id if run.attempts else ""
 
 
 async def layout(api: Api, run: str, query: Mapping[str, str]) -> Component:
@@ -329,91 +157,9 @@ def _register_live(app: Dash, api: Api) -> None:
         try:
             change = await next_change(api, view.run, pulse.version)
             now = await Snapshot.take(api, view)
-            fresh = await _fresh(api, view, pulse, charts)
+            fresh = await fresh_points(api, view, pulse, charts)
         except SignInNeeded as error:
-            return _answer(charts, head=notice("Sign in to go on", str(error), tone="warning"))
+            return answer(charts, head=notice("Sign in to go on", str(error), tone="warning"))
         except ApiError as error:
-            return _answer(charts, beat=pulse.data(trouble=await after_trouble(error)))
-        return _beat(pulse, change, now, view, fresh, charts)
-
-
-async def _fresh(api: Api, view: View, pulse: Pulse, charts: Sequence[str]) -> dict[str, SeriesView]:
-    """The points after those that are drawn; a little overlap, since a writer may be late with its share."""
-    if pulse.zoomed or not charts:
-        return {}
-    known = [pulse.at[m] for m in charts if m in pulse.at]
-    newest = max(known, default=-1)
-    first = max(min(known, default=0) + 1, newest - LONGEST_TAIL)
-    found = await api.series(view.run, charts, attempt=view.attempt, first=first)
-    return {m: _after(s, pulse.at.get(m, -1)) for m, s in found.items()}
-
-
-def _after(series: SeriesView, step: int) -> SeriesView:
-    keep = [i for i, at in enumerate(series.step) if at > step]
-    return replace(
-        series,
-        step=tuple(series.step[i] for i in keep),
-        value=tuple(series.value[i] for i in keep),
-        nan=tuple(at for at in series.nan if at > step),
-        pos_inf=tuple(at for at in series.pos_inf if at > step),
-        neg_inf=tuple(at for at in series.neg_inf if at > step),
-    )
-
-
-def _beat(
-    pulse: Pulse,
-    change: Change,
-    now: Snapshot,
-    view: View,
-    fresh: Mapping[str, SeriesView],
-    charts: Sequence[str],
-) -> tuple[Any, ...]:
-    prints = now.prints(view)
-    parts = {n: now.part(n) for n in PARTS if prints[n] != pulse.prints.get(n)}
-    if not pulse.zoomed and _needs_drawing(pulse, prints, fresh, now.run.last_step):
-        return _answer(charts, beat=pulse.data(redraw=True), **parts)
-    grown = {m: s for m, s in fresh.items() if s.step}
-    last = max((s.step[-1] for s in grown.values()), default=pulse.last_step or 0)
-    firing = {a.metric for a in now.alerts if a.state is AlertState.FIRING}
-    extend = {m: _extend(fresh.get(m), m in pulse.enveloped, m in firing, last) for m in charts} if grown else {}
-    after = replace(
-        pulse,
-        version=change.version,
-        last_step=now.run.last_step,
-        at={**pulse.at, **{m: s.step[-1] for m, s in grown.items()}},
-        prints=prints | {"charts": pulse.prints.get("charts", 0)} if pulse.zoomed else prints,
-    )
-    values = {m: number(s.value[-1]) for m, s in grown.items()}
-    return _answer(charts, extend=extend, values=values, beat=after.data(), **parts)
-
-
-def _needs_drawing(
-    pulse: Pulse, prints: Mapping[str, int], fresh: Mapping[str, SeriesView], last_step: int | None
-) -> bool:
-    if prints["charts"] != pulse.prints.get("charts"):
-        return True
-    if any(s.bucket > 1 or figures.nonfinite_kinds(s) for s in fresh.values()):
-        return True
-    return last_step is not None and last_step - (pulse.drawn or 0) > max(LONGEST_TAIL, (pulse.drawn or 0) // 8)
-
-
-def _extend(series: SeriesView | None, enveloped: bool, firing: bool, last_step: int) -> list[Any]:
-    shown = series or SeriesView(run="", attempt="", metric="", bucket=1, step=(), value=())
-    return list(figures.extension(shown, enveloped=enveloped, firing=firing, last_step=last_step))
-
-
-def _answer(
-    charts: Sequence[str],
-    *,
-    extend: Mapping[str, Any] | None = None,
-    values: Mapping[str, str] | None = None,
-    beat: Any = no_update,
-    **parts: Component,
-) -> tuple[Any, ...]:
-    """In the order of the callback's outputs; whatever is not given stays as it is."""
-    return (
-        *(parts.get(name, no_update) for name in PARTS),
-        [(extend or {}).get(metric, no_update) for metric in charts],
-        [(values or {}).get(metric, no_update) for metric in charts],
-        beat,
-    )
+            return answer(charts, beat=pulse.data(trouble=await after_trouble(error)))
+        return beat_of(pulse, change, now, view, fresh, charts)

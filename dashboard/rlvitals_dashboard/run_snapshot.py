@@ -1,0 +1,124 @@
+"""What the API says of a run at one moment, and the blocks of its page that are drawn from it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from urllib.parse import quote
+
+from dash import dcc
+
+from rlvitals.contract.alert import Alert, AlertState
+from rlvitals.contract.command import CommandState
+from rlvitals.contract.hooks import HooksView
+from rlvitals.contract.view import CommandView, EventView, MetricView, RuleView, RunView, TextView
+from rlvitals_dashboard.alert_panel import alert_list
+from rlvitals_dashboard.api import Api
+from rlvitals_dashboard.command_panel import command_list, decision
+from rlvitals_dashboard.components import Component, panel, rule_list, run_head, text_list
+from rlvitals_dashboard.config_panel import config_panel
+from rlvitals_dashboard.hook_panel import checkpoint_panel, hook_panel
+from rlvitals_dashboard.live import fingerprint
+from rlvitals_dashboard.nav import PREFIX
+from rlvitals_dashboard.panels import Panel, arrange
+from rlvitals_dashboard.run_view import View
+
+PARTS = ("head", "hooks", "decisions", "alerts", "actions", "checkpoints", "rules", "config", "texts")
+"""Blocks that are each replaced only when what they show has changed."""
+BESIDE = ("alerts", "actions", "checkpoints", "rules", "config")
+"""Of these what stands beside the charts, below the decisions."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """What the API says of a run at one moment."""
+
+    run: RunView
+    metrics: Sequence[MetricView]
+    alerts: Sequence[Alert]
+    commands: Sequence[CommandView]
+    rules: Sequence[RuleView]
+    texts: Sequence[TextView]
+    hooks: HooksView
+    checkpoints: Sequence[EventView]
+
+    @classmethod
+    async def take(cls, api: Api, view: View) -> Snapshot:
+        judged = asyncio.gather(api.alerts(view.run), api.commands(view.run), api.rules(view.run))
+        told = asyncio.gather(api.texts(view.run), api.hooks(view.run, view.attempt), api.checkpoints(view.run))
+        run, metrics, (alerts, commands, rules), (texts, hooks, checkpoints) = await asyncio.gather(
+            api.run(view.run), api.metrics(view.run, view.attempt), judged, told
+        )
+        here = view.attempt or _newest(run)
+        mine = [a for a in alerts if not here or a.attempt == here or a.state is AlertState.FIRING]
+        return cls(
+            run=run,
+            metrics=metrics,
+            alerts=mine,
+            commands=commands,
+            rules=rules,
+            texts=texts,
+            hooks=hooks,
+            checkpoints=checkpoints,
+        )
+
+    @property
+    def panels(self) -> tuple[Panel, ...]:
+        return arrange(self.metrics, self.alerts)
+
+    def drawn(self, view: View) -> list[MetricView]:
+        shown = [p.drawn(p.key in view.more) for p in self.panels if p.key not in view.closed]
+        return [metric for metrics in shown for metric in metrics]
+
+    def prints(self, view: View) -> dict[str, int]:
+        """Of each part, and of what makes a whole new drawing of the charts needed."""
+        bands = [(a.id, a.state, a.since_step, a.resolved_step, a.metric) for a in self.alerts]
+        marks = [(c.id, c.step) for c in self.commands if c.state is CommandState.APPLIED]
+        names = [(p.key, [m.metric for m in p.drawn(p.key in view.more)], len(p.missing)) for p in self.panels]
+        return {
+            "head": fingerprint(replace(self.run, config={}, capabilities={})),
+            "hooks": fingerprint(self.hooks),
+            "checkpoints": fingerprint(self.checkpoints),
+            "config": fingerprint(self.run.config),
+            "decisions": fingerprint([c.id for c in self._proposed()]),
+            "alerts": fingerprint([replace(a, value=None) for a in self.alerts]),
+            "actions": fingerprint([c for c in self.commands if c.state is not CommandState.PROPOSED]),
+            "rules": fingerprint([(r.rule, r.dormant, r.truth, r.reason) for r in self.rules]),
+            "texts": fingerprint(self.texts),
+            "charts": fingerprint(bands, marks, names),
+        }
+
+    def part(self, name: str) -> Component:
+        makers: dict[str, Callable[[], Component]] = {
+            "head": lambda: run_head(self.run),
+            "hooks": lambda: hook_panel(self.hooks),
+            "checkpoints": lambda: checkpoint_panel(self.checkpoints),
+            "config": lambda: config_panel(self.run.config),
+            "decisions": self._decisions,
+            "alerts": lambda: panel("Alerts", alert_list(self.alerts), count=self._count()),
+            "actions": lambda: panel("Actions", [command_list(self.commands, PREFIX), self._ask()]),
+            "rules": lambda: panel("Rules", rule_list(self.rules)),
+            "texts": lambda: panel("Recent completions", text_list(self.texts), count="worst first"),
+        }
+        return makers[name]()
+
+    def _ask(self) -> Component:
+        return dcc.Link("Ask this run for something", href=f"{PREFIX}control?run={quote(self.run.id, safe='')}")
+
+    def _proposed(self) -> list[CommandView]:
+        return [c for c in self.commands if c.state is CommandState.PROPOSED]
+
+    def _decisions(self) -> Component:
+        waiting = self._proposed()
+        if not waiting:
+            return None
+        return panel("Waits for your decision", [decision(c, self.run) for c in waiting], key="decisions")
+
+    def _count(self) -> str:
+        firing = sum(a.state is AlertState.FIRING for a in self.alerts)
+        return f"{firing} firing" if firing else ""
+
+
+def _newest(run: RunView) -> str:
+    return max(run.attempts, key=lambda a: a.ordinal).id if run.attempts else ""
