@@ -1,4 +1,4 @@
-"""Who is at the door of ``/ui/``: knows visitor and language for the callbacks, sends strangers to the sign-in page."""
+"""Who is at the door of ``/ui/``: knows visitor and language for the callbacks, sends strangers to the sign-in."""
 
 from __future__ import annotations
 
