@@ -45,6 +45,14 @@ class AttemptView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunView:
+    """A run as it is now.
+
+    ``firing`` counts its alerts that fire, ``critical`` and ``warnings`` those of a severity. ``gpu_hours`` are the
+    ranks times the hours from each attempt's start to its last word; None where the trainer does not tell its ranks,
+    or a log was read. ``tags`` are the trainer's, ``owner``, ``labels`` and ``notes`` what people say of it.
+    In a list ``config``, ``capabilities``, ``knobs``, ``attempts`` and ``notes`` are left empty unless asked for.
+    """
+
     id: str
     project: str
     name: str
@@ -66,6 +74,25 @@ class RunView:
     capabilities: Mapping[str, str] = field(default_factory=dict)
     knobs: Mapping[str, Knob] = field(default_factory=dict)
     attempts: tuple[AttemptView, ...] = ()
+    critical: int = 0
+    warnings: int = 0
+    gpu_hours: float | None = None
+    owner: str = ""
+    labels: tuple[str, ...] = ()
+    notes: str = ""
+    archived_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunChoices:
+    """By what runs can be told apart: each name that occurs once, in their order; ``runs`` are not deleted ones."""
+
+    runs: int
+    archived: int
+    projects: tuple[str, ...] = ()
+    frameworks: tuple[str, ...] = ()
+    owners: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,7 +204,10 @@ class ChangesView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleView:
-    """A rule's live state on one run. ``reason`` explains ``unknown``; ``dormant`` means it cannot run here."""
+    """A rule's live state on one run. ``reason`` explains ``unknown``; ``dormant`` means it cannot run here.
+
+    ``metric`` is the one of ``metrics`` whose ``value`` stands against ``threshold`` at the last judged step.
+    """
 
     rule: str
     severity: Severity
@@ -189,6 +219,7 @@ class RuleView:
     value: float | None = None
     threshold: float | None = None
     metrics: tuple[str, ...] = ()
+    metric: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -387,6 +418,34 @@ class ChannelTest:
     channel: str
     delivered: bool
     answer: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunDeletion:
+    """A run that was deleted. Nothing of it is shown any more; its data are removed piece by piece, the audit
+    stays."""
+
+    run: str
+    deleted_at: datetime
+    deleted_by: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetentionView:
+    """How many days a project's raw points, completions, histograms and whole runs are kept; None is for ever.
+
+    The project "" stands for all that have no line of their own, which are ``inherited`` where they are shown.
+    Alerts, commands, rollups and the audit always stay, but with a whole run all but the audit goes.
+    """
+
+    project: str
+    points_days: float | None = None
+    texts_days: float | None = None
+    histograms_days: float | None = None
+    runs_days: float | None = None
+    inherited: bool = False
+    changed_at: datetime | None = None
+    changed_by: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
