@@ -1,4 +1,7 @@
-"""``rlvitals serve``: monitor and dashboard on one app in one process. The only module that imports both."""
+"""``rlvitals serve``: monitor and dashboard on one app in one process, or the part of it that a role names.
+
+The only module that imports both.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ import threading
 import webbrowser
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import FrameType
 from typing import Any
 from urllib.parse import urlencode
 
@@ -25,6 +29,7 @@ from rlvitals_dashboard.nav import PREFIX
 from rlvitals_monitor.app import create_app
 from rlvitals_monitor.auth import TOKEN_FILE
 from rlvitals_monitor.faults import plainly
+from rlvitals_monitor.roles import Role
 from rlvitals_monitor.settings import LOOPBACK_NAMES, Settings
 
 LONGEST_GOODBYE_S = 3
@@ -32,8 +37,10 @@ LONGEST_GOODBYE_S = 3
 
 
 def create_service(settings: Settings, *, with_worker: bool = True) -> FastAPI:
-    """The whole service as one ASGI app. The dashboard comes last, since its pages answer what is left over."""
+    """The service in its role as one ASGI app. The dashboard comes last: its pages answer what is left over."""
     app = create_app(settings, with_worker=with_worker)
+    if not settings.role.shows:
+        return app
     app.add_api_route("/", lambda: RedirectResponse(PREFIX, 307), methods=["GET"], include_in_schema=False)
     create_dash(app, Api.of_app(app))
     return app
@@ -61,13 +68,18 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--host", help="address to listen on (default: 127.0.0.1, this machine only)")
     parser.add_argument("--port", type=int, help="port (default: 8642; 0 takes any free one)")
     parser.add_argument("--data", type=Path, help="folder of the database (default: ~/.rlvitals/data)")
+    parser.add_argument(
+        "--role",
+        choices=[role.value for role in Role],
+        help="what this process does, with others beside it on the same PostgreSQL (default: all)",
+    )
     parser.add_argument("--open", action="store_true", help="open the dashboard in the browser")
     return parser.parse_args(argv)
 
 
 def _settings(told: argparse.Namespace) -> Settings:
     """What the command line does not say comes from the environment, then from the defaults."""
-    named: dict[str, Any] = {"host": told.host, "port": told.port, "data": told.data}
+    named: dict[str, Any] = {"host": told.host, "port": told.port, "data": told.data, "role": told.role}
     return Settings(**{name: value for name, value in named.items() if value is not None})
 
 
@@ -94,7 +106,7 @@ def _run(app: FastAPI, listener: socket.socket, ready: Callable[[], None]) -> in
     if threading.current_thread() is threading.main_thread():
         # uvicorn stops in good order, then raises the signal again: a stop by the system ends like Ctrl-C.
         signal.signal(signal.SIGTERM, signal.default_int_handler)
-    server = _Server(config, ready)
+    server = _Server(config, ready, drain=lambda: _drain(app), drain_s=app.state.settings.drain_s)
     with contextlib.suppress(KeyboardInterrupt):
         server.run(sockets=[listener])
     if server.started:
@@ -102,12 +114,33 @@ def _run(app: FastAPI, listener: socket.socket, ready: Callable[[], None]) -> in
     return 0 if server.started else 1
 
 
-class _Server(uvicorn.Server):
-    """Says when it is ready: not before the database is migrated and the port answers."""
+def _drain(app: FastAPI) -> None:
+    app.state.draining = True
 
-    def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
+
+class _Server(uvicorn.Server):
+    """Says when it is ready: not before the database is migrated and the port answers.
+
+    At the first signal to stop it says by ``drain`` that it will, and goes on for ``drain_s``, in which a balancer
+    finds out; a second signal stops it at once.
+    """
+
+    def __init__(
+        self, config: uvicorn.Config, ready: Callable[[], None], *, drain: Callable[[], None], drain_s: float
+    ) -> None:
         super().__init__(config)
-        self._ready = ready
+        self._ready, self._drain, self._drain_s = ready, drain, drain_s
+        self._drains = False
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self._drain()
+        if not self._drain_s or self._drains:
+            super().handle_exit(sig, frame)
+            return
+        self._drains = True
+        timer = threading.Timer(self._drain_s, super().handle_exit, (sig, None))
+        timer.daemon = True
+        timer.start()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
@@ -116,6 +149,10 @@ class _Server(uvicorn.Server):
 
 
 def _greet(app: FastAPI, settings: Settings, *, open_browser: bool) -> None:
+    if not settings.role.shows:
+        print(f"RL Vitals runs as {settings.role.value} at {settings.url}")
+        print("  stop:        Ctrl-C", flush=True)
+        return
     link = f"{settings.url}{PREFIX}login?{urlencode({'token': app.state.local_token})}"
     print(f"RL Vitals watches at {settings.url}{PREFIX}")
     print(f"  sign in:     {link}")

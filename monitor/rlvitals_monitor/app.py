@@ -6,6 +6,7 @@ import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from importlib.metadata import version
+from types import ModuleType
 from typing import Any
 
 from fastapi import FastAPI
@@ -40,12 +41,14 @@ from rlvitals_monitor.api import (
 from rlvitals_monitor.api.deps import utc_now
 from rlvitals_monitor.auth import BrowserGuard, Sessions
 from rlvitals_monitor.control.settings import ControlSettings
+from rlvitals_monitor.fanout import Fanout
 from rlvitals_monitor.heartbeat import Heartbeat, make_watcher
 from rlvitals_monitor.live import Live
 from rlvitals_monitor.logs import hide_tokens
 from rlvitals_monitor.notify.channel_book import ChannelBook
 from rlvitals_monitor.notify.dispatcher import Dispatcher
 from rlvitals_monitor.notify.settings import NotifySettings
+from rlvitals_monitor.roles import Role
 from rlvitals_monitor.settings import Settings
 from rlvitals_monitor.store.engine import Store
 from rlvitals_monitor.telemetry import Telemetry
@@ -58,9 +61,11 @@ API = "/api"
 def create_app(settings: Settings, *, with_worker: bool = True) -> FastAPI:
     """The service as one ASGI app; its lifespan migrates the database and runs the worker.
 
+    It does what ``settings.role`` says; `with_worker` false leaves the worker out also where the role has one.
     ``app.state`` has settings, store, live, telemetry, sessions, policies, limits, channel_book, rulebook,
-    heartbeat (None without a watcher), worker and dispatcher (None without them), and after the start
-    ``local_token``. The explicit 404 below ``/api`` keeps later catch-alls (the dashboard's) from answering there.
+    heartbeat (None without a watcher), worker, dispatcher and fanout (None without them), draining, and after the
+    start ``local_token`` ("" where the role shows nothing). The explicit 404 below ``/api`` keeps later catch-alls
+    (the dashboard's) from answering there.
     """
     app = FastAPI(
         title="RL Vitals",
@@ -69,7 +74,7 @@ def create_app(settings: Settings, *, with_worker: bool = True) -> FastAPI:
         openapi_url="/api/openapi.json",
         docs_url=None,
         redoc_url=None,
-        lifespan=_lifespan(settings, with_worker),
+        lifespan=_lifespan(settings, with_worker and settings.role.judges),
     )
     settings.data_folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     app.state.settings = settings
@@ -83,19 +88,19 @@ def create_app(settings: Settings, *, with_worker: bool = True) -> FastAPI:
     app.state.channel_book = ChannelBook.of(notify, settings.url, utc_now())
     app.state.heartbeat = _heartbeat(app, notify)
     app.state.rulebook = RuleBook.of(RuleSettings(), utc_now(), app.state.store)
-    app.state.worker = app.state.dispatcher = None
+    app.state.worker = app.state.dispatcher = app.state.fanout = None
+    app.state.draining = False
     app.add_middleware(BrowserGuard, hosts=settings.hosts)
     problems.install(app)
     openapi.install(app)
     hide_tokens()
-    for part in _PARTS:
+    for part in _parts(settings.role):
         app.include_router(part.router)
     app.add_route(f"{API}/{{rest:path}}", _nothing_here, methods=_METHODS, include_in_schema=False)
     return app
 
 
-_PARTS = (
-    collector,
+_SHOWING = (
     runs,
     texts,
     series,
@@ -120,6 +125,11 @@ log = logging.getLogger(__name__)
 _METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 
 
+def _parts(role: Role) -> tuple[ModuleType, ...]:
+    collecting = (collector,) if role.collects else ()
+    return (*collecting, *_SHOWING) if role.shows else (*collecting, health)
+
+
 async def _nothing_here(request: Any) -> Response:
     return problems.problem(404, f"there is nothing at {request.url.path[:200]}", kind="not-found")
 
@@ -138,7 +148,8 @@ def _lifespan(settings: Settings, with_worker: bool) -> Callable[[FastAPI], Abst
 
 def _start(app: FastAPI, settings: Settings, with_worker: bool) -> None:
     app.state.store.migrate()
-    app.state.local_token = auth.ensure_local_token(app.state.store, settings, utc_now())
+    shows = settings.role.shows
+    app.state.local_token = auth.ensure_local_token(app.state.store, settings, utc_now()) if shows else ""
     if with_worker:
         app.state.dispatcher = Dispatcher(app.state.store, app.state.channel_book)
         app.state.channel_book.refresh(app.state.store, utc_now())
@@ -146,6 +157,14 @@ def _start(app: FastAPI, settings: Settings, with_worker: bool) -> None:
         app.state.worker = _worker(app)
         if app.state.heartbeat is not None:
             app.state.heartbeat.start()
+    if settings.role is not Role.ALL or not app.state.store.is_sqlite:
+        app.state.fanout = Fanout(app.state.store, app.state.live, heard=lambda: _wake(app))
+        app.state.fanout.start()
+
+
+def _wake(app: FastAPI) -> None:
+    if app.state.worker is not None:
+        app.state.worker.wake()
 
 
 def _stop(app: FastAPI) -> None:
@@ -157,6 +176,9 @@ def _stop(app: FastAPI) -> None:
     if app.state.dispatcher is not None:
         app.state.dispatcher.stop()
         app.state.dispatcher = None
+    if app.state.fanout is not None:
+        app.state.fanout.stop()
+        app.state.fanout = None
     app.state.store.close()
 
 

@@ -1,6 +1,6 @@
 """Tells waiting readers that something of a run changed: any thread publishes, the event loop waits.
 
-One process only: readers of another process see a change when their wait is over.
+Of one process; `fanout` carries changes from one to the others.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import threading
 import time
+from collections.abc import Callable, Iterable
 
 EVERYTHING = ""
 """The name under which a change of any run is counted."""
@@ -25,17 +26,34 @@ class Live:
         self._start = self._next = time.time_ns() // 1000
         self._versions: dict[str, int] = {}
         self._waiting: dict[str, set[_Waiter]] = {}
+        self.told: Callable[[str], None] = lambda _run: None
+        """Called with each run that is published here, to tell other processes."""
 
     def publish(self, run: str) -> None:
-        """Counts a change of ``run`` and wakes who waits for it; from any thread."""
+        """Counts a change of ``run`` that was made here and wakes who waits for it; from any thread."""
+        self.note(run)
+        self.told(run)
+
+    def note(self, run: str) -> None:
+        """As `publish`, of a change that another process made."""
         with self._lock:
-            self._next = max(self._next + 1, time.time_ns() // 1000)
+            self._advance()
             self._versions[run] = self._versions[EVERYTHING] = self._next
             woken = [*self._waiting.pop(run, ()), *self._waiting.pop(EVERYTHING, ())]
-        for loop, event in woken:
-            # The loop of a reader that went away may be closed already.
-            with contextlib.suppress(RuntimeError):
-                loop.call_soon_threadsafe(event.set)
+        _wake(woken)
+
+    def stir(self) -> None:
+        """Something may have changed, and nobody knows what: all runs count as changed."""
+        with self._lock:
+            self._advance()
+            self._start = self._next
+            self._versions.clear()
+            woken = [waiter for waiting in self._waiting.values() for waiter in waiting]
+            self._waiting.clear()
+        _wake(woken)
+
+    def _advance(self) -> None:
+        self._next = max(self._next + 1, time.time_ns() // 1000)
 
     def version(self, run: str = EVERYTHING) -> int:
         with self._lock:
@@ -62,3 +80,10 @@ class Live:
             waiting.discard(waiter)
             if not waiting:
                 self._waiting.pop(run, None)
+
+
+def _wake(waiters: Iterable[_Waiter]) -> None:
+    for loop, event in waiters:
+        # The loop of a reader that went away may be closed already.
+        with contextlib.suppress(RuntimeError):
+            loop.call_soon_threadsafe(event.set)

@@ -10,6 +10,7 @@ from pydantic import BeforeValidator, Field, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from rlvitals.contract.command import Policy
+from rlvitals_monitor.roles import Role
 from rlvitals_monitor.store.links import LinkAct
 
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
@@ -29,6 +30,10 @@ class Settings(BaseSettings):
     home: Path = Field(default=Path("~/.rlvitals"), description="where the local client finds token.json")
     data: Path | None = Field(default=None, description="database, keys; default: <home>/data")
     database_url: str = Field(default="", description="SQLAlchemy URL; default: SQLite in the data folder")
+    role: Role = Field(default=Role.ALL, description="what this process does: all, collector, worker, dashboard")
+    drain_s: float = Field(
+        default=0.0, ge=0, le=600, description="from a stop on, so long /readyz says no while all else goes on"
+    )
     host: str = "127.0.0.1"
     port: int = Field(default=8642, ge=0, le=65_535)
     allowed_hosts: Annotated[tuple[str, ...], NoDecode, BeforeValidator(split_commas)] = Field(

@@ -22,7 +22,9 @@ async def healthz() -> PlainTextResponse:
 
 
 @router.get("/readyz", response_class=PlainTextResponse, summary="The database answers and has this code's schema")
-def readyz(store: StoreDep) -> Response:
+def readyz(request: Request, store: StoreDep) -> Response:
+    if request.app.state.draining:
+        return problem(503, "this process is about to stop: send to another", kind="not-ready")
     try:
         current = store.is_current()
     except SQLAlchemyError as error:

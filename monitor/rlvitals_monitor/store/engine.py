@@ -13,8 +13,9 @@ import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
-from sqlalchemy import Connection, Engine, create_engine, event, insert, make_url, select, text
+from sqlalchemy import URL, Connection, Engine, create_engine, event, insert, make_url, select, text
 
 import rlvitals_migrations
 from rlvitals.contract import codec
@@ -24,6 +25,17 @@ from rlvitals_monitor.store.tables import meta
 BUSY_TIMEOUT_S = 10.0
 POOL_SIZE = 20
 POOL_OVERFLOW = 40
+_NETWORK_TIMEOUTS: dict[str, Any] = {
+    "connect_timeout": 10,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 20_000,
+    # The server's side: who died or was cut off holds a run's lock no longer than this.
+    "options": "-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3"
+    " -c tcp_user_timeout=20000 -c idle_in_transaction_session_timeout=300000 -c lock_timeout=30000",
+}
+"""libpq's, for PostgreSQL: a network that was cut is noticed, and a lock is waited for no longer than 30 s."""
 _MIGRATION_LOCK = 0x524C56
 _WRITES = "rlvitals_writes"
 
@@ -59,6 +71,7 @@ class Store:
         self.refuse_newer()
         with self.begin() as connection:
             if not self.is_sqlite:
+                connection.execute(text("SET LOCAL lock_timeout = 0"))
                 connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _MIGRATION_LOCK})
             rlvitals_migrations.upgrade(connection)
             if connection.scalar(select(meta.c.value).where(meta.c.key == "epoch")) is None:
@@ -105,6 +118,7 @@ def _engine(url: str, busy_timeout_s: float) -> Engine:
         address = address.set(drivername="postgresql+psycopg")
     engine = create_engine(
         address,
+        connect_args=network_timeouts(address),
         pool_size=POOL_SIZE,
         max_overflow=POOL_OVERFLOW,
         pool_pre_ping=address.get_backend_name() != "sqlite",
@@ -114,6 +128,13 @@ def _engine(url: str, busy_timeout_s: float) -> Engine:
     if address.get_backend_name() == "sqlite":
         _tune_sqlite(engine, busy_timeout_s)
     return engine
+
+
+def network_timeouts(address: URL) -> dict[str, Any]:
+    """What the address does not say itself; nothing for SQLite."""
+    if address.get_backend_name() != "postgresql":
+        return {}
+    return {name: value for name, value in _NETWORK_TIMEOUTS.items() if name not in address.query}
 
 
 def _tune_sqlite(engine: Engine, busy_timeout_s: float) -> None:
