@@ -23,6 +23,7 @@ from rlvitals_monitor.api import (
     channels,
     commands,
     comparison,
+    deletion,
     health,
     incidents,
     links,
@@ -30,6 +31,7 @@ from rlvitals_monitor.api import (
     policies,
     problems,
     replay,
+    retention,
     rule_edits,
     rules,
     runs,
@@ -102,6 +104,8 @@ def create_app(settings: Settings, *, with_worker: bool = True) -> FastAPI:
 
 _SHOWING = (
     runs,
+    deletion,
+    retention,
     texts,
     series,
     comparison,

@@ -36,6 +36,13 @@ class NotFound(ServiceError):
     kind = "not-found"
 
 
+class Gone(ServiceError):
+    """It was there, and somebody deleted it: the message says who, and when."""
+
+    status = 410
+    kind = "deleted"
+
+
 class Conflict(ServiceError):
     """The thing is not in a state in which this can be done to it."""
 

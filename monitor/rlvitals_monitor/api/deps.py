@@ -21,6 +21,7 @@ from rlvitals_monitor import auth
 from rlvitals_monitor.auth import Principal
 from rlvitals_monitor.errors import BadRequest, Forbidden, NotFound, Unauthenticated
 from rlvitals_monitor.live import Live
+from rlvitals_monitor.store import deletion
 from rlvitals_monitor.store.engine import Store
 from rlvitals_monitor.store.names import RUN_ID
 
@@ -72,9 +73,18 @@ def require(scope: str) -> Callable[..., Principal]:
             )
         if not who.may(scope):
             raise Forbidden(f"{who.name!r} lacks the scope {scope!r}")
+        _refuse_deleted(request, store)
         return who
 
     return principal
+
+
+def _refuse_deleted(request: Request, store: Store) -> None:
+    """Raises `Gone` where the ``{run}`` of the path was deleted; to delete it again is no fault."""
+    run = request.path_params.get("run")
+    if run is not None and request.method != "DELETE":
+        with store.read() as connection:
+            deletion.refuse_deleted(connection, run)
 
 
 def _identify(request: Request, store: Store, bearer: HTTPAuthorizationCredentials | None) -> Principal | None:
@@ -127,6 +137,11 @@ def page_of(kind: type[Any]) -> Any:
     """The documented shape of a Page of ``kind``."""
     fields: dict[str, Any] = {"items": (GenericAlias(list, (kind,)), ...), "next": (str, "")}
     return create_model(f"{kind.__name__}Page", **fields)
+
+
+def files(*kinds: str) -> dict[int | str, dict[str, Any]]:
+    """The documented answer of what is no JSON: a text of one of these media types."""
+    return {200: {"content": {kind: {"schema": {"type": "string"}} for kind in kinds}}}
 
 
 StoreDep = Annotated[Store, Depends(get_store)]

@@ -15,7 +15,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from rlvitals.contract.codec import DecodeError
 from rlvitals.contract.report import Phase, Refusal, ReportBatch, RunInfo
-from rlvitals_monitor.store import names
+from rlvitals_monitor.store import deletion, names
 from rlvitals_monitor.store.knobs import check_knobs
 from rlvitals_monitor.store.numbers import to_micros
 from rlvitals_monitor.store.tables import attempts, runs, writers
@@ -51,7 +51,8 @@ def check(batch: ReportBatch) -> None:
 
 
 def admit(connection: Connection, batch: ReportBatch, now: datetime) -> Place:
-    """Locks the run and returns the place of its batch; makes what is not there yet. Raises as `check` does."""
+    """Locks the run and returns the place of its batch; makes what is not there yet. Raises as `check` does,
+    and `Gone` for a run that was deleted."""
     check(batch)
     at = to_micros(now)
     run = _run(connection, batch.run, at)
@@ -80,7 +81,10 @@ def _run(connection: Connection, info: RunInfo, at: int) -> Row[Any]:
         }  # fmt: skip
         _insert_unless_there(connection, runs, row)
         connection.execute(touch)
-    return connection.execute(select(runs).where(runs.c.id == info.id)).one()
+    found = connection.execute(select(runs).where(runs.c.id == info.id)).one()
+    if found.deleted_at is not None:
+        deletion.refuse_deleted(connection, info.id)
+    return found
 
 
 def _fields(info: RunInfo) -> dict[str, Any]:

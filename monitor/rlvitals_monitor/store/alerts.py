@@ -11,6 +11,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from rlvitals.contract import codec
 from rlvitals.contract.alert import Alert, AlertState, Transition
+from rlvitals_monitor.store.deletion import of_a_deleted
 from rlvitals_monitor.store.numbers import from_micros, to_micros
 from rlvitals_monitor.store.tables import alerts, attempts, transitions
 from rlvitals_monitor.store.words import storable
@@ -104,7 +105,8 @@ def page(
     limit: int = 50,
 ) -> tuple[list[Alert], Cursor | None]:
     """Alerts from the newest on. Without ``states`` those that were pending and never fired are left out."""
-    query = select(alerts).order_by(alerts.c.since_time.desc(), alerts.c.id.desc()).limit(limit + 1)
+    query = select(alerts).where(~of_a_deleted(alerts.c.run))
+    query = query.order_by(alerts.c.since_time.desc(), alerts.c.id.desc()).limit(limit + 1)
     if run is not None:
         query = query.where(alerts.c.run == run)
     if states:

@@ -13,6 +13,7 @@ from rlvitals.contract import codec
 from rlvitals.contract.command import ARGUMENT_KINDS, CommandKind, CommandState
 from rlvitals.contract.report import Phase, RunInfo
 from rlvitals.contract.view import CommandView, Voice
+from rlvitals_monitor.store.deletion import is_there, of_a_deleted
 from rlvitals_monitor.store.knobs import knobs_of
 from rlvitals_monitor.store.numbers import from_micros, to_micros
 from rlvitals_monitor.store.tables import commands, runs
@@ -42,7 +43,7 @@ class Subject:
 
 def read_subject(conn: Connection, run: str, *, lock: bool = False) -> Subject | None:
     """``lock`` makes the decisions on one run take turns (PostgreSQL; SQLite has one writer anyway)."""
-    query = select(runs).where(runs.c.id == run)
+    query = select(runs).where(runs.c.id == run, is_there())
     row = conn.execute(query.with_for_update() if lock else query).one_or_none()
     if row is None:
         return None
@@ -125,7 +126,12 @@ def waiting(conn: Connection, run: str, now: datetime) -> tuple[CommandView, ...
 
 def overdue_runs(conn: Connection, now: datetime) -> tuple[str, ...]:
     """Runs with open commands that are past their time, or that came too late for the run."""
-    query = select(commands.c.run).join(runs, runs.c.id == commands.c.run).where(_is_overdue(now)).distinct()
+    query = (
+        select(commands.c.run)
+        .join(runs, runs.c.id == commands.c.run)
+        .where(is_there(), _is_overdue(now))
+        .distinct()
+    )
     return tuple(conn.scalars(query.order_by(commands.c.run)))
 
 
@@ -149,7 +155,8 @@ def page(
     limit: int = 50,
 ) -> tuple[tuple[CommandView, ...], Cursor | None]:
     """Newest first; the cursor leads to the next page and is None on the last."""
-    query = select(commands).order_by(commands.c.created_at.desc(), commands.c.id.desc()).limit(limit + 1)
+    query = select(commands).where(~of_a_deleted(commands.c.run))
+    query = query.order_by(commands.c.created_at.desc(), commands.c.id.desc()).limit(limit + 1)
     if run is not None:
         query = query.where(commands.c.run == run)
     if state is not None:

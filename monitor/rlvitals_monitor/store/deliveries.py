@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, and_, func, or_, select
 
 from rlvitals.contract.view import DeliveryView
+from rlvitals_monitor.store.deletion import of_a_deleted
 from rlvitals_monitor.store.numbers import from_micros
 from rlvitals_monitor.store.outbox import OPEN, DeliveryState
 from rlvitals_monitor.store.tables import alerts, deliveries, messages, transitions
@@ -61,6 +62,7 @@ def page(
         .join(transitions, transitions.c.id == deliveries.c.transition)
         .join(alerts, alerts.c.id == transitions.c.alert)
         .outerjoin(messages, messages.c.id == deliveries.c.message)
+        .where(~of_a_deleted(transitions.c.run))
         .order_by(transitions.c.at.desc(), deliveries.c.id.desc())
         .limit(limit + 1)
     )

@@ -9,6 +9,7 @@ from sqlalchemy import Connection, or_, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from rlvitals.contract.report import Json
+from rlvitals_monitor.store.deletion import is_there
 from rlvitals_monitor.store.tables import attempts, evaluations, runs
 
 
@@ -32,12 +33,12 @@ class Kept:
 
 def lock_subject(connection: Connection, attempt_number: int) -> Subject | None:
     """The attempt, with its run's row locked until the end of the transaction: one judge at a time (PostgreSQL;
-    SQLite has one writer anyway). None where there is no such attempt.
+    SQLite has one writer anyway). None where there is no such attempt, or its run was deleted.
     """
     row = connection.execute(
         select(attempts.c.number, attempts.c.id, attempts.c.run, runs.c.config)
         .join(runs, runs.c.id == attempts.c.run)
-        .where(attempts.c.number == attempt_number)
+        .where(attempts.c.number == attempt_number, is_there())
         .with_for_update(of=runs)
     ).one_or_none()
     if row is None:
@@ -49,8 +50,10 @@ def behind(connection: Connection, limit: int) -> list[tuple[int, str]]:
     """(attempt number, run) of at most ``limit`` attempts with steps that have not been judged, oldest first."""
     rows = connection.execute(
         select(attempts.c.number, attempts.c.run)
+        .join(runs, runs.c.id == attempts.c.run)
         .outerjoin(evaluations, evaluations.c.attempt == attempts.c.number)
         .where(
+            is_there(),
             attempts.c.last_step.is_not(None),
             or_(evaluations.c.step.is_(None), evaluations.c.step < attempts.c.last_step),
         )

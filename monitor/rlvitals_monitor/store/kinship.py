@@ -8,6 +8,7 @@ from sqlalchemy import Connection, func, select
 
 from rlvitals.contract.alert import AlertState, Severity
 from rlvitals.contract.report import Phase
+from rlvitals_monitor.store.deletion import is_there
 from rlvitals_monitor.store.tables import alerts, attempts, evaluations, points, runs, series
 
 _FIRED = (AlertState.FIRING.value, AlertState.RESOLVED.value)
@@ -48,7 +49,7 @@ def healthy_runs(
     query = (
         select(runs.c.id)
         .where(runs.c.project == project, runs.c.id.not_in(list(without)), runs.c.phase != Phase.FAILED.value)
-        .where(~sick, length.scalar_subquery() >= least_steps)
+        .where(is_there(), ~sick, length.scalar_subquery() >= least_steps)
         .order_by(runs.c.created_at.desc(), runs.c.id.desc())
         .limit(limit)
     )

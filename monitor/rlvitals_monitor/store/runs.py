@@ -15,8 +15,8 @@ from rlvitals.contract.command import CommandKind, CommandState
 from rlvitals.contract.hooks import HooksView, HookTableView
 from rlvitals.contract.report import RunInfo
 from rlvitals.contract.view import AttemptView, RunView
-from rlvitals_monitor.errors import NotFound
-from rlvitals_monitor.store import handshake, hooks, pulse
+from rlvitals_monitor.errors import Gone, NotFound
+from rlvitals_monitor.store import deletion, handshake, hooks, pulse
 from rlvitals_monitor.store.knobs import knobs_of
 from rlvitals_monitor.store.numbers import from_micros, join
 from rlvitals_monitor.store.pulse import Heard
@@ -34,7 +34,7 @@ Cursor = tuple[int, str]
 
 def read_run(connection: Connection, run: str, now: datetime) -> RunView:
     """One run with its attempts; raises `NotFound`."""
-    row = connection.execute(select(runs).where(runs.c.id == run)).one_or_none()
+    row = connection.execute(select(runs).where(runs.c.id == run, deletion.is_there())).one_or_none()
     if row is None:
         raise no_run(connection, run)
     return _views(connection, [row], now)[0]
@@ -49,7 +49,8 @@ def list_runs(
     limit: int = 50,
 ) -> tuple[list[RunView], Cursor | None]:
     """Runs from the newest on; the cursor leads to the next page and is None on the last."""
-    query = select(runs).order_by(runs.c.created_at.desc(), runs.c.id.desc()).limit(limit + 1)
+    query = select(runs).where(deletion.is_there())
+    query = query.order_by(runs.c.created_at.desc(), runs.c.id.desc()).limit(limit + 1)
     if project is not None:
         query = query.where(runs.c.project == project)
     if after is not None:
@@ -63,7 +64,8 @@ def list_runs(
 
 def find_attempt(connection: Connection, run: str, attempt: str | None = None) -> tuple[int, str]:
     """(number, id) of an attempt, by default the newest; raises `NotFound`."""
-    query = select(attempts.c.number, attempts.c.id).where(attempts.c.run == run)
+    query = select(attempts.c.number, attempts.c.id).join(runs, runs.c.id == attempts.c.run)
+    query = query.where(attempts.c.run == run, deletion.is_there())
     if attempt is not None:
         query = query.where(attempts.c.id == attempt)
     row = connection.execute(query.order_by(attempts.c.ordinal.desc()).limit(1)).one_or_none()
@@ -90,7 +92,7 @@ def read_hooks(connection: Connection, run: str, attempt: str | None, now: datet
 
 def read_heard(connection: Connection, run: str) -> Heard | None:
     """The newest attempt's signs of life, but for its alerts; None for a run without an attempt."""
-    row = connection.execute(select(runs).where(runs.c.id == run)).one_or_none()
+    row = connection.execute(select(runs).where(runs.c.id == run, deletion.is_there())).one_or_none()
     known = _attempts(connection, [run])[run]
     if row is None or not known:
         return None
@@ -122,12 +124,20 @@ def read_info(connection: Connection, run: str) -> RunInfo:
 
 def namesakes(connection: Connection, name: str) -> tuple[str, ...]:
     """Ids of the newest runs that bear this name."""
-    query = select(runs.c.id).where(runs.c.name == name).order_by(runs.c.created_at.desc()).limit(NAMESAKES_MAX)
+    query = (
+        select(runs.c.id)
+        .where(runs.c.name == name, deletion.is_there())
+        .order_by(runs.c.created_at.desc())
+        .limit(NAMESAKES_MAX)
+    )
     return tuple(connection.scalars(query))
 
 
-def no_run(connection: Connection, run: str) -> NotFound:
-    """To be raised; tells whoever gave a name in place of an id which ids it has."""
+def no_run(connection: Connection, run: str) -> NotFound | Gone:
+    """To be raised; tells who deleted it, and whoever gave a name in place of an id which ids it has."""
+    deleted = deletion.find(connection, run)
+    if deleted is not None:
+        return deletion.gone(deleted)
     of_that_name = ", ".join(found for found in namesakes(connection, run) if found != run)
     hint = f"; runs of that name have the ids {of_that_name}" if of_that_name else ""
     return NotFound(f"there is no run {run[:128]!r}{hint}")
@@ -140,7 +150,7 @@ def project_of(connection: Connection, run: str) -> str | None:
 
 def last_step(connection: Connection, run: str) -> int | None:
     """The newest attempt's last step, None when there is none yet; raises `NotFound` for an unknown run."""
-    row = connection.execute(select(runs.c.last_step).where(runs.c.id == run)).one_or_none()
+    row = connection.execute(select(runs.c.last_step).where(runs.c.id == run, deletion.is_there())).one_or_none()
     if row is None:
         raise no_run(connection, run)
     return None if row.last_step is None else int(row.last_step)

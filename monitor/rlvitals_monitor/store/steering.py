@@ -11,6 +11,7 @@ from sqlalchemy import Connection, Row, and_, delete, func, or_, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from rlvitals.contract.report import Json, Phase
+from rlvitals_monitor.store.deletion import is_there
 from rlvitals_monitor.store.numbers import from_micros, to_micros
 from rlvitals_monitor.store.tables import alerts, attempts, evaluations, runs, steering, steering_memory
 from rlvitals_monitor.store.words import storable
@@ -121,6 +122,7 @@ def behind(connection: Connection, limit: int) -> list[tuple[int, str]]:
         .join(evaluations, evaluations.c.attempt == attempts.c.number)
         .outerjoin(steering_memory, steering_memory.c.attempt == attempts.c.number)
         .where(
+            is_there(),
             attempts.c.ordinal == newest,
             or_(steering_memory.c.step.is_(None), steering_memory.c.step < evaluations.c.step),
             or_(owned, and_(~own.exists(), sharing)),

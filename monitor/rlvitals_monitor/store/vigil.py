@@ -11,6 +11,7 @@ from rlvitals.contract import codec
 from rlvitals.contract.alert import Alert, AlertState
 from rlvitals.contract.report import Phase
 from rlvitals_monitor.store import pulse
+from rlvitals_monitor.store.deletion import is_there
 from rlvitals_monitor.store.numbers import to_micros
 from rlvitals_monitor.store.tables import alerts, runs
 
@@ -26,6 +27,7 @@ def suspects(connection: Connection, now: datetime, rules: Collection[str], last
     begins = and_(runs.c.phase.not_in(_OVER), or_(silent, stepless))
     is_lost = and_(silent, exists().where(_firing([last])))
     query = select(runs.c.id).where(
+        is_there(),
         runs.c.seen_at > to_micros(now - NEWS_FOR),
         or_(begins, exists().where(_firing(rules))),
         ~is_lost,
