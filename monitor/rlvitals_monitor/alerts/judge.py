@@ -210,7 +210,13 @@ def _firing(memory: AttemptMemory) -> set[str]:
 
 
 def _verdict(rule: Rule, memory: AttemptMemory, evaluation: Evaluation) -> Verdict:
-    value, threshold = evaluation.value, evaluation.threshold
+    metric, value, threshold = evaluation.metric, evaluation.value, evaluation.threshold
     if evaluation.truth is Truth.INACTIVE:
-        _, value, threshold = read(rule, memory.window, memory.rules[rule.key])
-    return Verdict(truth=evaluation.truth, reason=evaluation.reason, value=value, threshold=threshold)
+        metric, value, threshold = read(rule, memory.window, memory.rules[rule.key])
+    return Verdict(
+        truth=evaluation.truth,
+        reason=evaluation.reason,
+        value=value,
+        threshold=threshold,
+        metric="" if threshold is None else metric,
+    )

@@ -25,12 +25,13 @@ Json = Mapping[str, object]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """How a rule stood at the last judged step, for people to see."""
+    """How a rule stood at the last judged step, for people to see. ``metric`` is what stood against a threshold."""
 
     truth: Truth = Truth.UNKNOWN
     reason: str = "no step has been judged yet"
     value: float | None = None
     threshold: float | None = None
+    metric: str = ""
 
 
 @dataclass(slots=True, kw_only=True)

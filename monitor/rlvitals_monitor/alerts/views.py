@@ -54,5 +54,6 @@ def _filled(rule: Rule, verdict: Verdict, *, dormant: bool, reason: str) -> Rule
         summary=rule.description or rule.summary,
         value=verdict.value,
         threshold=verdict.threshold,
+        metric=verdict.metric,
         metrics=rule.expr.metrics,
     )

@@ -105,7 +105,8 @@ def test_what_people_see_survives_too() -> None:
     judge([rule], memory, 1, {"kl.k3": INF})
     note_verdicts([rule], memory)
     verdicts, seen = verdicts_of(codec.loads(codec.dumps(dump(memory))))
-    assert (verdicts["a/warning"].value, verdicts["a/warning"].threshold) == (INF, 1.0)
+    told = verdicts["a/warning"]
+    assert (told.metric, told.value, told.threshold) == ("kl.k3", INF, 1.0)
     assert seen == {"kl.k3"}
 
 
