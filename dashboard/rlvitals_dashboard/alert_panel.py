@@ -9,6 +9,7 @@ from dash import html
 from rlvitals.contract.alert import Alert, AlertState
 from rlvitals_dashboard.asking import do
 from rlvitals_dashboard.components import LONGEST_NAME, Component, folded, mark, visible
+from rlvitals_dashboard.language import t, woven
 from rlvitals_dashboard.theme import ALERT_STATES, SEVERITIES
 from rlvitals_dashboard.words import number
 
@@ -21,22 +22,22 @@ def alert_list(alerts: Sequence[Alert]) -> Component:
     past = sorted((a for a in alerts if a.state is AlertState.RESOLVED), key=lambda a: -a.since_step)
     body: list[Component] = [alert_card(a) for a in live]
     if not live:
-        body.append(html.P("Nothing fires. Every rule that can run here is quiet.", className="quiet"))
+        body.append(html.P(t("Nothing fires. Every rule that can run here is quiet."), className="quiet"))
     if past:
-        body.append(folded(f"{len(past)} resolved", [alert_card(a) for a in past]))
+        body.append(folded(t("{count} resolved", count=len(past)), [alert_card(a) for a in past]))
     return body
 
 
 def alert_card(alert: Alert) -> Component:
     look = SEVERITIES[alert.severity]
-    state = ALERT_STATES[alert.state]
+    state = t(ALERT_STATES[alert.state])
     quiet = " past" if alert.state is AlertState.RESOLVED else ""
     return html.Article(
         [
             html.Header([mark(look), html.Strong(alert.rule), html.Span(state, className="state")]),
             html.P(visible(alert.summary, 400), className="summary") if alert.summary else None,
             html.P(evidence(alert), className="evidence"),
-            html.P([html.B("What to do: "), *visible(alert.advice, 800)], className="advice")
+            html.P([html.B(t("What to do: ")), *visible(alert.advice, 800)], className="advice")
             if alert.advice
             else None,
             html.Footer([*_runbook(alert.runbook), *_deeds(alert)]),
@@ -52,29 +53,40 @@ def evidence(alert: Alert) -> list[Component]:
         words += [html.Code(alert.metric), " "]
     if alert.value is not None:
         words += [html.B(number(alert.value))]
-        words += [" against ", html.B(number(alert.threshold))] if alert.threshold is not None else []
+        words += (
+            woven(" against {threshold}", threshold=html.B(number(alert.threshold)))
+            if alert.threshold is not None
+            else []
+        )
         words += [", "]
-    words += [f"since step {alert.since_step:,}"]
+    words += [t("since step {step}", step=alert.since_step)]
     if alert.resolved_step is not None:
-        words += [f", over at step {alert.resolved_step:,}"]
+        words += [t(", over at step {step}", step=alert.resolved_step)]
     return words
 
 
 def _runbook(runbook: str) -> list[Component]:
     if runbook.startswith(("https://", "http://", "/")):
-        return [html.A("Runbook", href=runbook, target="_blank", rel="noreferrer noopener")]
-    return [html.Span(["Runbook: ", html.Code(runbook)], className="muted")] if runbook else []
+        return [html.A(t("Runbook"), href=runbook, target="_blank", rel="noreferrer noopener")]
+    return (
+        [html.Span(woven("Runbook: {runbook}", runbook=html.Code(runbook)), className="muted")] if runbook else []
+    )
 
 
 def _deeds(alert: Alert) -> list[Component]:
     firing = alert.state is AlertState.FIRING
     if not alert.acknowledged_by:
-        return [do("I have seen it", "acknowledge", alert.id, tone="quiet"), _hush(alert)] if firing else []
-    seen = html.Span(["Seen by ", *visible(alert.acknowledged_by, LONGEST_NAME)], className="muted")
+        return [do(t("I have seen it"), "acknowledge", alert.id, tone="quiet"), _hush(alert)] if firing else []
+    seen = html.Span(
+        woven("Seen by {names}", names=visible(alert.acknowledged_by, LONGEST_NAME)),
+        className="muted",
+    )
     return (
-        [seen, do("Take that back", "unacknowledge", alert.id, tone="quiet"), _hush(alert)] if firing else [seen]
+        [seen, do(t("Take that back"), "unacknowledge", alert.id, tone="quiet"), _hush(alert)]
+        if firing
+        else [seen]
     )
 
 
 def _hush(alert: Alert) -> Component:
-    return do("Silence 1 h", "hush", alert.id, tone="quiet")
+    return do(t("Silence 1 h"), "hush", alert.id, tone="quiet")

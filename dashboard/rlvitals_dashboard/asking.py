@@ -13,6 +13,7 @@ from urllib.parse import quote, unquote
 from dash import dcc, html
 
 from rlvitals_dashboard.components import Component
+from rlvitals_dashboard.language import t
 
 LONGEST_WORDS = 500
 
@@ -31,7 +32,7 @@ def ask_once(label: Component, words: Component, act: Component, *, tone: str = 
     return html.Details(
         [
             html.Summary(
-                [html.Span(label, className="shut"), html.Span("Back", className="back")],
+                [html.Span(label, className="shut"), html.Span(t("Back"), className="back")],
                 className=f"button {tone}".strip(),
             ),
             html.Div([html.P(words) if words else None, act], className="asked"),

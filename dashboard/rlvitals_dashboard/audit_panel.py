@@ -9,15 +9,16 @@ from dash import dcc, html
 
 from rlvitals.contract.view import AuditView
 from rlvitals_dashboard.components import LONGEST_NAME, Component, visible, when
+from rlvitals_dashboard.language import t
 from rlvitals_dashboard.line_table import line_table
 
 
 def audit_table(lines: Sequence[AuditView], prefix: str) -> Component:
     """Newest first."""
     if not lines:
-        return html.P("No line fits.", className="quiet")
-    names = ("When", "Who", "What", "Run", "Detail")
-    return line_table("Lines of the audit", names, [_row(line, prefix) for line in lines])
+        return html.P(t("No line fits."), className="quiet")
+    names = (t("When"), t("Who"), t("What"), t("Run"), t("Detail"))
+    return line_table(t("Lines of the audit"), names, [_row(line, prefix) for line in lines])
 
 
 def _row(line: AuditView, prefix: str) -> Component:

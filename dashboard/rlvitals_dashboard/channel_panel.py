@@ -12,6 +12,7 @@ from rlvitals.contract.channelbook import ChannelBookView
 from rlvitals.contract.view import ChannelView, DeliveryView, SendView
 from rlvitals_dashboard.asking import ask_once, do, say
 from rlvitals_dashboard.components import LONGEST_NAME, Component, fact, mark, panel, visible, when
+from rlvitals_dashboard.language import phrase, t, woven
 from rlvitals_dashboard.line_table import line_table
 from rlvitals_dashboard.problem_banner import SHOWN_MAX
 from rlvitals_dashboard.theme import DELIVERY_STATES, SEVERITIES, Look
@@ -19,9 +20,13 @@ from rlvitals_dashboard.words import plural
 
 KINDS = ("slack", "discord", "feishu", "dingtalk", "wecom", "telegram", "teams", "email", "webhook")
 SEVERITY_NAMES = tuple(severity.value for severity in Severity)
-VERDICTS_OF_SENDS = {"delivered": "taken", "retry": "to be tried again", "permanent": "refused for good"}
-PURPOSES = {"reminder": "reminder", "escalation": "escalation"}
-CHANGES_TOLD = {"firing": "fires", "resolved": "is over"}
+VERDICTS_OF_SENDS = {
+    "delivered": phrase("taken"),
+    "retry": phrase("to be tried again"),
+    "permanent": phrase("refused for good"),
+}
+PURPOSES = {"reminder": phrase("reminder"), "escalation": phrase("escalation")}
+CHANGES_TOLD = {"firing": phrase("fires"), "resolved": phrase("is over")}
 UNKNOWN = Look(tone="idle", mark="?", word="")
 _WELL = Look(tone="good", mark="●", word="Delivers")
 _NEW = Look(tone="idle", mark="○", word="Nothing sent yet")
@@ -32,11 +37,11 @@ _FAILS = Look(tone="critical", mark="◆", word="Messages were given up")
 def channel_cards(channels: Sequence[ChannelView]) -> Component:
     if not channels:
         return html.P(
-            [
-                "No channel yet: alerts stand on these pages and reach nobody's chat. A file that ",
-                html.Code("RLVITALS_CHANNELS"),
-                " names lists them.",
-            ],
+            woven(
+                "No channel yet: alerts stand on these pages and reach nobody's chat. A file that "
+                "{variable} names lists them.",
+                variable=html.Code("RLVITALS_CHANNELS"),
+            ),
             className="quiet",
         )
     return html.Div([_card(channel) for channel in channels], className="channel-cards")
@@ -44,28 +49,38 @@ def channel_cards(channels: Sequence[ChannelView]) -> Component:
 
 def _card(channel: ChannelView) -> Component:
     look = standing(channel)
-    least = SEVERITIES[channel.severity].word.lower()
-    told = [f"from {least} on", "and when it is over" if channel.send_resolved else "not when it is over"]
-    signed = ["signed"] if channel.signed else []
+    least = SEVERITIES[channel.severity].said.lower()
+    told = [
+        t("from {least} on", least=least),
+        t("and when it is over") if channel.send_resolved else t("not when it is over"),
+    ]
+    signed = [t("signed")] if channel.signed else []
     return html.Article(
         [
             html.Header([html.H3(visible(channel.name, LONGEST_NAME)), mark(look)]),
-            html.P([*visible(channel.kind, 40), " at ", html.Code(visible(channel.host or "–", LONGEST_NAME))]),
+            html.P(
+                woven(
+                    "{kind} at {host}",
+                    kind=visible(channel.kind, 40),
+                    host=html.Code(visible(channel.host or "–", LONGEST_NAME)),
+                )
+            ),
             html.P(", ".join([*told, *signed]), className="muted"),
             html.Dl(
                 [
-                    fact("Waiting", f"{channel.waiting:,}"),
-                    fact("Delivered", f"{channel.delivered:,}"),
-                    fact("Given up", f"{channel.failed:,}"),
-                    fact("Left out", f"{channel.dropped:,}", "no longer to be said when its time came"),
+                    fact(t("Waiting"), f"{channel.waiting:,}"),
+                    fact(t("Delivered"), f"{channel.delivered:,}"),
+                    fact(t("Given up"), f"{channel.failed:,}"),
+                    fact(t("Left out"), f"{channel.dropped:,}", t("no longer to be said when its time came")),
                 ],
                 className="facts",
             ),
-            html.P(["Last answer: ", html.Q(visible(channel.answer, 300))], className="answer")
+            html.P(woven("Last answer: {answer}", answer=html.Q(visible(channel.answer, 300))), className="answer")
             if channel.answer
             else None,
             html.Div(
-                [do("Send a test", "test-channel", channel.name, tone=""), _removal(channel)], className="buttons"
+                [do(t("Send a test"), "test-channel", channel.name, tone=""), _removal(channel)],
+                className="buttons",
             ),
         ],
         className=f"channel tone-{look.tone}",
@@ -74,25 +89,27 @@ def _card(channel: ChannelView) -> Component:
 
 def _removal(channel: ChannelView) -> Component:
     if not channel.made:
-        return html.Span("from the operator's file", className="muted expiry")
-    words = "Alerts no longer go there, and what still waited for it is dropped. Administrators can."
-    return ask_once("Remove", words, do("Yes, remove it", "remove-channel", channel.name, tone="danger"))
+        return html.Span(t("from the operator's file"), className="muted expiry")
+    words = t("Alerts no longer go there, and what still waited for it is dropped. Administrators can.")
+    return ask_once(t("Remove"), words, do(t("Yes, remove it"), "remove-channel", channel.name, tone="danger"))
 
 
 def new_channel() -> Component:
     """Its address is never shown again."""
     about = [
-        say("make-channel", "", "name", "Name"),
-        say("make-channel", "", "kind", "Kind", holder="slack, discord, feishu, …", choices=KINDS),
-        say("make-channel", "", "url", "Address", holder="https://…"),
-        say("make-channel", "", "secret", "Secret, if it has one", kind="password"),
-        say("make-channel", "", "severity", "From which severity on", value="warning", choices=SEVERITY_NAMES),
-        say("make-channel", "", "match", "Only alerts that fit", holder="project=math-*, rule!=kl_*"),
-        say("make-channel", "", "language", "Language", value="en", choices=("en", "zh")),
-        do("Yes, add it", "make-channel", ""),
+        say("make-channel", "", "name", t("Name")),
+        say("make-channel", "", "kind", t("Kind"), holder="slack, discord, feishu, …", choices=KINDS),
+        say("make-channel", "", "url", t("Address"), holder="https://…"),
+        say("make-channel", "", "secret", t("Secret, if it has one"), kind="password"),
+        say("make-channel", "", "severity", t("From which severity on"), value="warning", choices=SEVERITY_NAMES),
+        say("make-channel", "", "match", t("Only alerts that fit"), holder="project=math-*, rule!=kl_*"),
+        say("make-channel", "", "language", t("Language"), value="en", choices=("en", "zh")),
+        do(t("Yes, add it"), "make-channel", ""),
     ]
-    words = "From then on alerts go there as well. Neither address nor secret is shown again. Administrators can."
-    return ask_once("Add a channel", words, html.Div(about), tone="primary")
+    words = t(
+        "From then on alerts go there as well. Neither address nor secret is shown again. Administrators can."
+    )
+    return ask_once(t("Add a channel"), words, html.Div(about), tone="primary")
 
 
 def problem_list(book: ChannelBookView) -> Component:
@@ -101,7 +118,7 @@ def problem_list(book: ChannelBookView) -> Component:
     if not rest:
         return None
     lines = [html.Li(html.Code(visible(problem, 300))) for problem in rest]
-    return panel("More that is not in force as written", html.Ul(lines, className="reasons"))
+    return panel(t("More that is not in force as written"), html.Ul(lines, className="reasons"))
 
 
 def send_list(sends: Sequence[SendView]) -> Component:
@@ -110,13 +127,20 @@ def send_list(sends: Sequence[SendView]) -> Component:
             [
                 html.B(f"{send.number:,}. "),
                 when(send.at),
-                f", {VERDICTS_OF_SENDS.get(send.verdict, send.verdict)}: ",
+                f", {_verdict(send)}: ",
                 html.Q(visible(send.answer, 400)),
             ]
         )
         for send in sends
     ]
-    return html.Ol(rows, className="sends") if rows else html.P("Nothing was sent for it yet.", className="quiet")
+    return (
+        html.Ol(rows, className="sends") if rows else html.P(t("Nothing was sent for it yet."), className="quiet")
+    )
+
+
+def _verdict(send: SendView) -> str:
+    known = VERDICTS_OF_SENDS.get(send.verdict)
+    return t(known) if known else send.verdict
 
 
 def standing(channel: ChannelView) -> Look:
@@ -131,9 +155,9 @@ def standing(channel: ChannelView) -> Look:
 def delivery_list(deliveries: Sequence[DeliveryView], prefix: str) -> Component:
     """Newest first."""
     if not deliveries:
-        return html.P("No message yet.", className="quiet")
-    names = ("State", "Of what", "Channel", "Attempts", "When", "Answer")
-    return line_table("Messages", names, [_delivery(d, prefix) for d in deliveries])
+        return html.P(t("No message yet."), className="quiet")
+    names = (t("State"), t("Of what"), t("Channel"), t("Attempts"), t("When"), t("Answer"))
+    return line_table(t("Messages"), names, [_delivery(d, prefix) for d in deliveries])
 
 
 def _delivery(delivery: DeliveryView, prefix: str) -> Component:
@@ -154,7 +178,8 @@ def _subject(delivery: DeliveryView, prefix: str) -> list[Component]:
     """The alert, whether it began or ended, and the run."""
     if not delivery.run:
         return []
-    change = CHANGES_TOLD.get(delivery.change, delivery.change)
+    known = CHANGES_TOLD.get(delivery.change)
+    change = t(known) if known else delivery.change
     run = dcc.Link(
         visible(delivery.run, LONGEST_NAME), href=f"{prefix}run/{quote(delivery.run, safe='')}", className="muted"
     )
@@ -165,12 +190,12 @@ def _moment(delivery: DeliveryView) -> list[Component]:
     """What is ready may still wait for its turn: the channel's pace, or the next message of its run."""
     if delivery.delivered_at is not None:
         return [when(delivery.delivered_at)]
-    return ["ready ", when(delivery.next_at)] if delivery.state == "waiting" else []
+    return woven("ready {moment}", moment=when(delivery.next_at)) if delivery.state == "waiting" else []
 
 
 def _purpose(delivery: DeliveryView) -> Component:
     word = PURPOSES.get(delivery.purpose)
-    return html.Span(f", {word}", className="muted") if word else None
+    return html.Span(f", {t(word)}", className="muted") if word else None
 
 
 def _attempts(delivery: DeliveryView) -> Component:
@@ -181,4 +206,4 @@ def _attempts(delivery: DeliveryView) -> Component:
 def channel_summary(channels: Sequence[ChannelView]) -> str:
     ill = sum(1 for channel in channels if channel.failed)
     said = plural(len(channels), "channel")
-    return f"{said}, {ill} of them gave up a message" if ill else said
+    return t("{said}, {ill} of them gave up a message", said=said, ill=ill) if ill else said

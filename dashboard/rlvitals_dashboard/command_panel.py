@@ -15,39 +15,48 @@ from rlvitals_dashboard.alert_panel import evidence
 from rlvitals_dashboard.asking import ask_once, do, say, say_number, subject_of
 from rlvitals_dashboard.components import LONGEST_NAME, Component, aria, folded, mark, named, visible, when
 from rlvitals_dashboard.course import Station
+from rlvitals_dashboard.language import counted, phrase, t, woven
 from rlvitals_dashboard.theme import COMMAND_STATES, SEVERITIES
 from rlvitals_dashboard.words import number, plural
 
 KINDS = {
-    CommandKind.PAUSE: "Pause training",
-    CommandKind.RESUME: "Resume training",
-    CommandKind.STOP: "Stop training",
-    CommandKind.CHECKPOINT: "Save a checkpoint",
-    CommandKind.SET_KL_COEF: "Set the KL coefficient",
-    CommandKind.SCALE_LR: "Scale the learning rate",
-    CommandKind.SET_KNOB: "Set a knob",
+    CommandKind.PAUSE: phrase("Pause training"),
+    CommandKind.RESUME: phrase("Resume training"),
+    CommandKind.STOP: phrase("Stop training"),
+    CommandKind.CHECKPOINT: phrase("Save a checkpoint"),
+    CommandKind.SET_KL_COEF: phrase("Set the KL coefficient"),
+    CommandKind.SCALE_LR: phrase("Scale the learning rate"),
+    CommandKind.SET_KNOB: phrase("Set a knob"),
 }
 
 CONSEQUENCES = {
-    CommandKind.PAUSE: "At its next step boundary the trainer waits on all ranks, for a limited time.",
-    CommandKind.RESUME: "The trainer goes on with its next step.",
-    CommandKind.STOP: "At its next step boundary the trainer ends the run in good order. This cannot be undone.",
-    CommandKind.CHECKPOINT: "At its next step boundary the trainer saves a checkpoint and goes on.",
-    CommandKind.SET_KL_COEF: "At its next step boundary the trainer uses this KL coefficient on all ranks.",
-    CommandKind.SCALE_LR: "At its next step boundary the trainer multiplies its learning rate by this factor.",
-    CommandKind.SET_KNOB: "At its next step boundary the trainer sets this knob on all ranks.",
+    CommandKind.PAUSE: phrase("At its next step boundary the trainer waits on all ranks, for a limited time."),
+    CommandKind.RESUME: phrase("The trainer goes on with its next step."),
+    CommandKind.STOP: phrase(
+        "At its next step boundary the trainer ends the run in good order. This cannot be undone."
+    ),
+    CommandKind.CHECKPOINT: phrase("At its next step boundary the trainer saves a checkpoint and goes on."),
+    CommandKind.SET_KL_COEF: phrase(
+        "At its next step boundary the trainer uses this KL coefficient on all ranks."
+    ),
+    CommandKind.SCALE_LR: phrase(
+        "At its next step boundary the trainer multiplies its learning rate by this factor."
+    ),
+    CommandKind.SET_KNOB: phrase("At its next step boundary the trainer sets this knob on all ranks."),
 }
 
 _ARGUMENTS = {
-    CommandKind.SET_KL_COEF: "New value",
-    CommandKind.SCALE_LR: "Factor",
-    CommandKind.PAUSE: "At most, in seconds",
+    CommandKind.SET_KL_COEF: phrase("New value"),
+    CommandKind.SCALE_LR: phrase("Factor"),
+    CommandKind.PAUSE: phrase("At most, in seconds"),
 }
 
 
 def title(command: CommandView) -> list[Component]:
     """What it asks for, in the words of a button."""
-    return ["Set ", *visible(command.knob, LONGEST_NAME)] if command.knob else [KINDS[command.kind]]
+    return (
+        woven("Set {knob}", knob=visible(command.knob, LONGEST_NAME)) if command.knob else [t(KINDS[command.kind])]
+    )
 
 
 def decision(command: CommandView, run: RunView, *, alert: Alert | None = None, href: str = "") -> Component:
@@ -65,9 +74,12 @@ def decision(command: CommandView, run: RunView, *, alert: Alert | None = None, 
             _voices(command),
             html.Div(
                 [
-                    ask_once("Approve", CONSEQUENCES[command.kind], _approval(command), tone="primary"),
-                    ask_once("Deny", "The proposal ends, and the run goes on as it is.", _denial(command)),
-                    html.Span(["expires ", when(command.expires_at)], className="muted expiry"),
+                    ask_once(t("Approve"), t(CONSEQUENCES[command.kind]), _approval(command), tone="primary"),
+                    ask_once(t("Deny"), t("The proposal ends, and the run goes on as it is."), _denial(command)),
+                    html.Span(
+                        woven("expires {moment}", moment=when(command.expires_at)),
+                        className="muted expiry",
+                    ),
                 ],
                 className="buttons",
             ),
@@ -85,52 +97,67 @@ def _grounds(alert: Alert | None) -> Component:
     )
 
 
+def _within(words: str) -> str:
+    """As it stands within a sentence."""
+    return words[:1].lower() + words[1:]
+
+
 def _voices(command: CommandView) -> Component:
     """How far a decision of two is."""
     if command.persons < 2:
         return None
     named = [voice for voice in command.voices if voice.named]
     said = [piece for voice in named for piece in (" ", *visible(voice.who, LONGEST_NAME), ",")]
-    so_far = ["Approved by", *said[:-1], ". "] if said else []
+    so_far = woven("Approved by{said}. ", said=said[:-1]) if said else []
     unnamed = len(command.voices) - len(named)
     by_link = (
-        f" {plural(unnamed, 'voice')} without a name {'do' if unnamed > 1 else 'does'} not count."
+        counted(
+            unnamed,
+            " {count} voice without a name does not count.",
+            " {count} voices without a name do not count.",
+        )
         if unnamed
         else ""
     )
-    needed = f"{len(named)} of {command.persons} different people have approved it."
+    needed = t(
+        "{count} of {persons} different people have approved it.", count=len(named), persons=command.persons
+    )
     return html.P([*so_far, needed, by_link], className="voices")
 
 
 def _change(command: CommandView, run: RunView) -> Iterator[Component]:
     if command.kind is CommandKind.SET_KL_COEF:
-        yield from ["From ", html.B(number(run.kl_coef)), " to ", html.B(number(_rounded(command)))]
+        yield from woven(
+            "From {before} to {after}",
+            before=html.B(number(run.kl_coef)),
+            after=html.B(number(_rounded(command))),
+        )
     elif command.kind is CommandKind.SET_KNOB:
-        yield from ["To ", html.B(number(_rounded(command)))]
+        yield from woven("To {value}", value=html.B(number(_rounded(command))))
     elif command.kind is CommandKind.SCALE_LR:
-        yield from ["Times ", html.B(number(_rounded(command)))]
+        yield from woven("Times {factor}", factor=html.B(number(_rounded(command))))
     elif command.kind is CommandKind.PAUSE and command.argument is not None:
-        yield from ["For at most ", html.B(f"{number(command.argument)} s")]
+        yield from woven("For at most {seconds} s", seconds=html.B(number(command.argument)))
 
 
 def _approval(command: CommandView) -> Component:
     bounds = command.bounds
-    hint = f"allowed {number(bounds.low)} to {number(bounds.high)}" if bounds else ""
+    hint = t("allowed {low} to {high}", low=number(bounds.low), high=number(bounds.high)) if bounds else ""
     field = say_number(
         "approve",
         command.id,
-        _ARGUMENTS.get(command.kind, "Value"),
+        t(_ARGUMENTS.get(command.kind, phrase("Value"))),
         _rounded(command),
         low=bounds.low if bounds else None,
         high=bounds.high if bounds else None,
         hint=hint,
     )
     needed = command.kind in ARGUMENT_KINDS
-    return html.Div([field if needed else None, do("Yes, approve", "approve", command.id)])
+    return html.Div([field if needed else None, do(t("Yes, approve"), "approve", command.id)])
 
 
 def _denial(command: CommandView) -> Component:
-    return html.Div([say("deny", command.id, "reason", "Why"), do("Yes, deny", "deny", command.id)])
+    return html.Div([say("deny", command.id, "reason", t("Why")), do(t("Yes, deny"), "deny", command.id)])
 
 
 def _rounded(command: CommandView) -> float | None:
@@ -147,8 +174,10 @@ def own_commands(run: RunView) -> Component:
     reasons = {kind: run.capabilities.get(kind.value, "the run did not say that it can") for kind in kinds}
     able = [_own(run, kind) for kind in kinds if not reasons[kind]]
     able += [_own_knob(run, name, knob) for name, knob in run.knobs.items()]
-    unable = [html.Li([html.Span(KINDS[k]), html.Span(visible(why, 300))]) for k, why in reasons.items() if why]
-    cannot = folded(f"{plural(len(unable), 'thing')} that it cannot do", html.Ul(unable, className="reasons"))
+    unable = [html.Li([html.Span(t(KINDS[k])), html.Span(visible(why, 300))]) for k, why in reasons.items() if why]
+    cannot = folded(
+        t("{things} that it cannot do", things=plural(len(unable), "thing")), html.Ul(unable, className="reasons")
+    )
     return [html.Div(able, className="buttons own") if able else None, cannot if unable else None]
 
 
@@ -156,10 +185,16 @@ def steered_by(steered: SteeredView) -> Component:
     """Which KL policy is at the wheel, and what it said last; nothing where none is."""
     if steered.choice is None:
         return None
-    step = f"at step {steered.step:,}" if steered.step is not None else "no step yet"
-    wish = "held" if steered.value is None else f"asked for {number(steered.value)}"
+    step = t("at step {step}", step=steered.step) if steered.step is not None else t("no step yet")
+    wish = t("held") if steered.value is None else t("asked for {value}", value=number(steered.value))
     said = [html.B(f"{steered.why}: "), *visible(steered.reason, 300)] if steered.why else []
-    words = ["Steered by ", html.B(visible(steered.choice.kl_policy, 40)), f": {wish}, {step}. ", *said]
+    words = woven(
+        "Steered by {kl_policy}: {wish}, {step}. {said}",
+        kl_policy=html.B(visible(steered.choice.kl_policy, 40)),
+        wish=wish,
+        step=step,
+        said=said,
+    )
     return html.P([*words, " ", *visible(steered.stopped, 300)], className="steered")
 
 
@@ -167,27 +202,31 @@ def _own(run: RunView, kind: CommandKind) -> Component:
     subject = subject_of(kind.value, run.id)
     field: Component = None
     if kind is CommandKind.SET_KL_COEF:
-        field = say_number("own", subject, _ARGUMENTS[kind], None, hint=f"now {number(run.kl_coef)}")
+        field = say_number(
+            "own", subject, t(_ARGUMENTS[kind]), None, hint=t("now {kl_coef}", kl_coef=number(run.kl_coef))
+        )
     elif kind is CommandKind.SCALE_LR:
-        field = say_number("own", subject, _ARGUMENTS[kind], None, hint="1 is the trainer's own schedule")
+        field = say_number("own", subject, t(_ARGUMENTS[kind]), None, hint=t("1 is the trainer's own schedule"))
     elif kind is CommandKind.PAUSE:
-        field = say_number("own", subject, _ARGUMENTS[kind], 600, low=1)
+        field = say_number("own", subject, t(_ARGUMENTS[kind]), 600, low=1)
     tone = "danger" if kind is CommandKind.STOP else "primary"
-    yes = do(f"Yes: {KINDS[kind][0].lower()}{KINDS[kind][1:]}", "own", subject, tone=tone)
-    return ask_once(KINDS[kind], CONSEQUENCES[kind], html.Div([field, say("own", subject, "why", "Why"), yes]))
+    yes = do(t("Yes: {deed}", deed=_within(t(KINDS[kind]))), "own", subject, tone=tone)
+    return ask_once(
+        t(KINDS[kind]), t(CONSEQUENCES[kind]), html.Div([field, say("own", subject, "why", t("Why")), yes])
+    )
 
 
 def _own_knob(run: RunView, name: str, knob: Knob) -> Component:
     kind = CommandKind.SET_KNOB
     subject = subject_of(kind.value, run.id, name)
-    hint = f"allowed {number(knob.low)} to {number(knob.high)}"
+    hint = t("allowed {low} to {high}", low=number(knob.low), high=number(knob.high))
     if knob.value is not None:
-        hint = f"yours {number(knob.value)}, {hint}"
+        hint = t("yours {value}, {hint}", value=number(knob.value), hint=hint)
     if knob.max_change is not None:
-        hint += f", by at most {number(knob.max_change)} at once"
-    field = say_number("own", subject, "New value", None, low=knob.low, high=knob.high, hint=hint)
-    act = html.Div([field, say("own", subject, "why", "Why"), do("Yes: set it", "own", subject)])
-    return ask_once(["Set ", *visible(name, 40)], CONSEQUENCES[kind], act)
+        hint += t(", by at most {max_change} at once", max_change=number(knob.max_change))
+    field = say_number("own", subject, t("New value"), None, low=knob.low, high=knob.high, hint=hint)
+    act = html.Div([field, say("own", subject, "why", t("Why")), do(t("Yes: set it"), "own", subject)])
+    return ask_once(woven("Set {name}", name=visible(name, 40)), t(CONSEQUENCES[kind]), act)
 
 
 def command_list(commands: Sequence[CommandView], prefix: str = "", *, name_run: bool = False) -> Component:
@@ -196,18 +235,18 @@ def command_list(commands: Sequence[CommandView], prefix: str = "", *, name_run:
         (c for c in commands if c.state is not CommandState.PROPOSED), key=lambda c: c.created_at, reverse=True
     )
     if not past:
-        return html.P("No action so far.", className="quiet")
+        return html.P(t("No action so far."), className="quiet")
     return html.Ol([_row(c, prefix, name_run=name_run) for c in past], className="commands")
 
 
 def _row(command: CommandView, prefix: str, *, name_run: bool) -> Component:
     look = COMMAND_STATES[command.state]
-    where = f" at step {command.step:,}" if command.step is not None else ""
+    where = t(" at step {step}", step=command.step) if command.step is not None else ""
     who = command.decided_by or command.who
     name: Component = html.Strong(title(command))
     if prefix:
         name = dcc.Link(name, href=f"{prefix}control/command/{quote(command.id, safe='')}")
-    run = [" on ", *visible(command.run, LONGEST_NAME)] if name_run else []
+    run = woven(" on {run}", run=visible(command.run, LONGEST_NAME)) if name_run else []
     return html.Li(
         [
             html.Div([mark(look), name, *outcome(command), where]),
@@ -232,8 +271,8 @@ def outcome(command: CommandView) -> list[Component]:
     if command.argument is None:
         return []
     if command.kind is CommandKind.PAUSE:
-        return [" for at most ", html.B(f"{number(command.argument)} s")]
-    return [" by " if command.kind is CommandKind.SCALE_LR else " to ", html.B(number(command.argument))]
+        return woven(" for at most {seconds} s", seconds=html.B(number(command.argument)))
+    return [t(" by ") if command.kind is CommandKind.SCALE_LR else t(" to "), html.B(number(command.argument))]
 
 
 def course_list(stations: Sequence[Station]) -> Component:
@@ -248,7 +287,7 @@ def _station(station: Station) -> Component:
         said += [", " if said else "", when(station.at)]
     if station.note:
         said += [", " if said else "", station.note]
-    words = html.Span("passed" if station.passed else "still to come", className="unseen")
+    words = html.Span(t("passed") if station.passed else t("still to come"), className="unseen")
     return html.Li(
         [
             html.Span(sign, className="mark", **aria(hidden="true")),

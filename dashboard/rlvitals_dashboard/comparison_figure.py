@@ -12,6 +12,7 @@ from typing import Any
 
 from rlvitals.contract.comparison import Axis, ComparedCurve, ComparedMetric, HealthyBand, Likeness, Parting
 from rlvitals_dashboard.figures import DRAWABLE_MAX, LOG_SPREAD, Figure, Trace
+from rlvitals_dashboard.language import phrase, t
 from rlvitals_dashboard.theme import Theme
 from rlvitals_dashboard.words import NAN, NEG_INF, POS_INF, duration
 
@@ -26,10 +27,10 @@ HEIGHT_PX = 230
 SPARSE_POINTS = 48
 
 TITLES = {
-    Axis.STEP: "step",
-    Axis.TOKENS: "tokens",
-    Axis.SAMPLES: "completions",
-    Axis.TIME: "hours",
+    Axis.STEP: phrase("step"),
+    Axis.TOKENS: phrase("tokens"),
+    Axis.SAMPLES: phrase("completions"),
+    Axis.TIME: phrase("hours"),
 }
 _HOUR = 3600.0
 _APART = (Likeness.APART, Likeness.REJOINED)
@@ -72,9 +73,9 @@ def _band(band: HealthyBand, scale: float, theme: Theme, log: bool) -> list[Trac
         "y": [_drawable(v, log) for v in band.middle],
     }
     return [
-        quiet | {"name": "healthy least", "y": low},
-        quiet | {"name": "healthy greatest", "y": high} | fill,
-        quiet | {"name": "healthy middle"} | middle,
+        quiet | {"name": t("healthy least"), "y": low},
+        quiet | {"name": t("healthy greatest"), "y": high} | fill,
+        quiet | {"name": t("healthy middle")} | middle,
     ]
 
 
@@ -90,11 +91,16 @@ def _curve(
     x = [at * scale for at in curve.at]
     if curve.bucket > 1:
         quiet: Trace = {"type": "scatter", "mode": "lines", "hoverinfo": "skip", "line": {"width": 0}, "x": x}
-        yield quiet | {"name": f"{letter} least", "y": [_drawable(v, log) for v in curve.low]}
-        high = {"name": f"{letter} greatest", "y": [_drawable(v, log) for v in curve.high], "fill": "tonexty"}
+        yield quiet | {"name": t("{letter} least", letter=letter), "y": [_drawable(v, log) for v in curve.low]}
+        high = {
+            "name": t("{letter} greatest", letter=letter),
+            "y": [_drawable(v, log) for v in curve.high],
+            "fill": "tonexty",
+        }
         yield quiet | high | {"fillcolor": _faint(colour)}
     y = [_drawable(v, log) for v in curve.value]
-    place = "" if axis is Axis.STEP else f"%{{x:,.4~g}} {TITLES[axis]}, "
+    step = t("step {step}", step="%{customdata:,}")
+    place = "" if axis is Axis.STEP else f"%{{x:,.4~g}} {t(TITLES[axis])}, "
     yield {
         "type": "scatter",
         "name": letter,
@@ -105,7 +111,7 @@ def _curve(
         "line": {"color": colour, "width": 1.8, "dash": DASHES[LETTERS.index(letter)]},
         "marker": {"color": colour, "size": 4},
         "connectgaps": False,
-        "hovertemplate": f"<b>{letter}</b> {place}step %{{customdata:,}}: <b>%{{y:.4~g}}</b><extra></extra>",
+        "hovertemplate": f"<b>{letter}</b> {place}{step}: <b>%{{y:.4~g}}</b><extra></extra>",
     }
 
 
@@ -135,7 +141,11 @@ def _marks(
         if parting.at is not None and parting.likeness in _APART:
             letter = letter_of[parting.key]
             colour = colour_of(letter, theme)
-            label = {"text": f"{letter} parts", "textposition": "end", "font": {"size": 10, "color": colour}}
+            label = {
+                "text": t("{letter} parts", letter=letter),
+                "textposition": "end",
+                "font": {"size": 10, "color": colour},
+            }
             yield {
                 "type": "line",
                 "xref": "x",
@@ -216,4 +226,5 @@ def place_words(axis: Axis, at: float) -> str:
     """A place on the axis as people say it."""
     if axis is Axis.TIME:
         return duration(at)
-    return f"step {at:,.0f}" if axis is Axis.STEP else f"{at:,.0f} {TITLES[axis]}"
+    told = f"{at:,.0f}"
+    return t("step {step}", step=told) if axis is Axis.STEP else f"{told} {t(TITLES[axis])}"

@@ -12,6 +12,7 @@ from rlvitals_dashboard.charts import GRAPH_CONFIG
 from rlvitals_dashboard.comparison_blocks import swatch
 from rlvitals_dashboard.comparison_figure import compared_figure, is_log, place_words
 from rlvitals_dashboard.components import LONGEST_NAME, Component, aria, mark, notice, panel, visible
+from rlvitals_dashboard.language import t, woven
 from rlvitals_dashboard.theme import Look, Theme
 from rlvitals_dashboard.words import NAN, NEG_INF, POS_INF, plural, unit
 
@@ -30,11 +31,15 @@ def drawn(
     view: ComparisonView, letters: Mapping[str, str], theme: Theme, zoom: tuple[float, float] | None
 ) -> list[Component]:
     faults = [
-        html.P([swatch(letters[run.key]), f" has no place on this axis: {run.fault}."])
+        html.P(
+            woven(
+                "{letters} has no place on this axis: {fault}.", letters=swatch(letters[run.key]), fault=run.fault
+            )
+        )
         for run in view.runs
         if run.fault
     ]
-    odd = notice("Not all runs can be placed here", html.Span(faults), tone="warning") if faults else None
+    odd = notice(t("Not all runs can be placed here"), html.Span(faults), tone="warning") if faults else None
     return [
         odd,
         partings_panel(view, letters),
@@ -52,7 +57,13 @@ def partings_panel(view: ComparisonView, letters: Mapping[str, str]) -> Componen
     rows = sorted(view.metrics, key=_onset)
     first = swatch(letters[view.runs[0].key])
     head = html.Tr(
-        [html.Th("Metric"), *(html.Th([swatch(letters[run.key]), " against ", first]) for run in others)]
+        [
+            html.Th(t("Metric")),
+            *(
+                html.Th(woven("{one} against {first}", one=swatch(letters[run.key]), first=first))
+                for run in others
+            ),
+        ]
     )
     body = [
         html.Tr(
@@ -69,7 +80,10 @@ def partings_panel(view: ComparisonView, letters: Mapping[str, str]) -> Componen
         tabIndex="0",
     )
     return panel(
-        "Where they part", [html.P(_first_words(view, letters)), table], count="earliest first", key="partings"
+        t("Where they part"),
+        [html.P(_first_words(view, letters)), table],
+        count=t("earliest first"),
+        key="partings",
     )
 
 
@@ -86,35 +100,37 @@ def _first_words(view: ComparisonView, letters: Mapping[str, str]) -> list[Compo
         said.append(swatch(letters[run.key]))
         if not apart:
             same = bool(found) and all(p.likeness is Likeness.SAME for _, p in found)
-            said.append(" is equal in every point. " if same else " does not part in any of these metrics. ")
+            said.append(t(" is equal in every point. ") if same else t(" does not part in any of these metrics. "))
             continue
         at, metric, parting = min(apart, key=lambda row: row[0])
-        said += [
-            " parts first at ",
-            html.B(_place(view.axis, parting, at)),
-            " in ",
-            html.Code(visible(metric, 96)),
-            ". ",
-        ]
+        said += woven(
+            " parts first at {place} in {metric}. ",
+            place=html.B(_place(view.axis, parting, at)),
+            metric=html.Code(visible(metric, 96)),
+        )
     return said
 
 
 def _place(axis: Axis, parting: Parting, at: float) -> str:
     words = place_words(axis, at)
     if axis is not Axis.STEP and parting.step is not None:
-        words += f" (its step {parting.step:,})"
-    return words if parting.within == 1 else f"{words}, to within {plural(parting.within, 'step')}"
+        words += t(" (its step {step})", step=parting.step)
+    return (
+        words
+        if parting.within == 1
+        else t("{words}, to within {steps}", words=words, steps=plural(parting.within, "step"))
+    )
 
 
 def _cell(parting: Parting, axis: Axis, letter: str) -> Component:
     told: list[Component] = [html.Span(letter, className="whose-value"), mark(LIKENESSES[parting.likeness])]
     if parting.at is not None and parting.likeness in _APART:
-        told.append(html.Span(f" from {_place(axis, parting, parting.at)}"))
+        told.append(html.Span(t(" from {place}", place=_place(axis, parting, parting.at))))
     notes = [parting.reason]
     if parting.different_step is not None:
-        notes.append(f"first unequal at step {parting.different_step:,}")
+        notes.append(t("first unequal at step {step}", step=parting.different_step))
     elif axis is Axis.STEP and parting.likeness is Likeness.TOGETHER and parting.within == 1:
-        notes.append("never unequal")
+        notes.append(t("never unequal"))
     told.append(html.Div(visible("; ".join(notes), 400), className="muted"))
     return html.Td(told, className="detail")
 
@@ -129,7 +145,7 @@ def _card(
     mine = [letters[curve.key] for curve in metric.curves]
     figure = compared_figure(metric, mine, axis, theme, zoom=zoom)
     known = find(metric.metric)
-    meaning = known.meaning if known else "A metric of your own."
+    meaning = known.meaning if known else t("A metric of your own.")
     graph = dcc.Graph(
         id={"type": "compared", "metric": metric.metric},
         figure=figure,
@@ -141,7 +157,7 @@ def _card(
             html.Div(
                 [
                     html.Span(visible(metric.metric, LONGEST_NAME), className="name"),
-                    html.Span("log scale", className="scale") if is_log(figure) else None,
+                    html.Span(t("log scale"), className="scale") if is_log(figure) else None,
                     html.Span([swatch(letter) for letter in mine], className="now"),
                 ],
                 className="caption",
@@ -149,7 +165,12 @@ def _card(
             html.P([html.Span(unit(known.unit) if known else "", className="unit"), meaning], className="meaning"),
         ]
     )
-    label = f"{metric.metric} of {plural(len(mine), 'run')}; {_spoken(metric.partings, axis, letters)}"
+    label = t(
+        "{metric} of {runs}; {partings}",
+        metric=metric.metric,
+        runs=plural(len(mine), "run"),
+        partings=_spoken(metric.partings, axis, letters),
+    )
     return html.Figure(
         [
             caption,
@@ -164,11 +185,11 @@ def _card(
 
 def _spoken(partings: Sequence[Parting], axis: Axis, letters: Mapping[str, str]) -> str:
     told = [
-        f"{letters[p.key]} {LIKENESSES[p.likeness].word.lower()}"
-        + (f" from {place_words(axis, p.at)}" if p.at is not None else "")
+        f"{letters[p.key]} {LIKENESSES[p.likeness].said.lower()}"
+        + (t(" from {place}", place=place_words(axis, p.at)) if p.at is not None else "")
         for p in partings
     ]
-    return ", ".join(told) or "one run alone"
+    return ", ".join(told) or t("one run alone")
 
 
 def _notes(curve: ComparedCurve, letter: str) -> list[Component]:
@@ -183,6 +204,6 @@ def _notes(curve: ComparedCurve, letter: str) -> list[Component]:
     ]
     reason, at = curve.missing_reason, curve.at
     if reason or not (at or said):
-        words = visible(reason or "no value here", 200)
-        said.append(html.Span([swatch(letter), html.B(" – missing"), ": ", *words], className="kind missing"))
+        words = visible(reason or t("no value here"), 200)
+        said.append(html.Span([swatch(letter), html.B(t(" – missing")), ": ", *words], className="kind missing"))
     return said

@@ -12,6 +12,7 @@ from rlvitals_dashboard.comparison_blocks import swatch
 from rlvitals_dashboard.comparison_view import View
 from rlvitals_dashboard.components import Component, panel, visible
 from rlvitals_dashboard.config_panel import LONGEST_VALUE
+from rlvitals_dashboard.language import t
 from rlvitals_dashboard.words import number, plural
 
 Way = Callable[..., str]
@@ -22,18 +23,20 @@ def settings_panel(found: SettingsView, view: View, letters: Mapping[str, str], 
     """Those that differ; all of them on demand. A run that did not tell a setting has a dash there."""
     everything = view.settings == "all"
     rows = [setting for setting in found.settings if everything or not setting.alike]
-    count = f"{found.different:,} differ of {len(found.settings):,}"
+    count = t("{different} differ of {count}", different=found.different, count=len(found.settings))
     untold = [letters[run] for run in found.untold]
-    notes = [html.P(f"{' and '.join(untold)} told no settings.", className="muted")] if untold else []
+    notes = (
+        [html.P(t("{untold} told no settings.", untold=" and ".join(untold)), className="muted")] if untold else []
+    )
     if not found.settings:
-        return panel("Settings", html.P("None of these runs told its settings.", className="quiet"))
+        return panel(t("Settings"), html.P(t("None of these runs told its settings."), className="quiet"))
     switch = dcc.Link(
-        "Only those that differ" if everything else f"Show all {len(found.settings):,}",
+        t("Only those that differ") if everything else t("Show all {count}", count=len(found.settings)),
         href=way(settings="" if everything else "all"),
     )
     if not rows:
-        return panel("Settings", [html.P("All settings are alike."), *notes, switch], count=count)
-    head = html.Thead(html.Tr([html.Th("Setting"), *(html.Th(swatch(letters[run])) for run in found.runs)]))
+        return panel(t("Settings"), [html.P(t("All settings are alike.")), *notes, switch], count=count)
+    head = html.Thead(html.Tr([html.Th(t("Setting")), *(html.Th(swatch(letters[run])) for run in found.runs)]))
     body = [
         html.Tr(
             [
@@ -45,21 +48,25 @@ def settings_panel(found: SettingsView, view: View, letters: Mapping[str, str], 
         for row in rows[:SETTINGS_MAX]
     ]
     left = len(rows) - SETTINGS_MAX
-    more = html.P(f"{plural(left, 'more setting')} not shown", className="muted") if left > 0 else None
+    more = (
+        html.P(t("{settings} not shown", settings=plural(left, "more setting")), className="muted")
+        if left > 0
+        else None
+    )
     table = html.Div(
         html.Table([head, html.Tbody(body)], className="lines beside"), className="scroll", tabIndex="0"
     )
-    return panel("Settings", [table, more, *notes, switch], count=count)
+    return panel(t("Settings"), [table, more, *notes, switch], count=count)
 
 
 def _setting(values: Mapping[str, Any], run: str, letter: str) -> Component:
-    shown = _value(values[run]) if run in values else html.Span("not told", className="muted")
+    shown = _value(values[run]) if run in values else html.Span(t("not told"), className="muted")
     return html.Td([html.Span(letter, className="whose-value"), html.Span(shown)], className="detail")
 
 
 def _value(value: Any) -> Component:
     if value is None:
-        return html.Span("not set", className="muted")
+        return html.Span(t("not set"), className="muted")
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int):

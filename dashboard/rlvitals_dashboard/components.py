@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 from dash import dcc, html
 
 from rlvitals.contract.view import RuleView, RunView, TextView
+from rlvitals_dashboard.language import phrase, t
 from rlvitals_dashboard.theme import LIGHTS, RUN_STATES, Look
 from rlvitals_dashboard.words import number, pieces, plural
 
@@ -19,11 +20,15 @@ LONGEST_TEXT = 1200
 LONGEST_NAME = 96
 
 WHY_KEPT = {
-    "worst_utf8": "most broken UTF-8",
-    "worst_ratio": "largest importance ratio",
-    "worst_length": "longest",
-    "reservoir": "random sample",
+    "worst_utf8": phrase("most broken UTF-8"),
+    "worst_ratio": phrase("largest importance ratio"),
+    "worst_length": phrase("longest"),
+    "reservoir": phrase("random sample"),
 }
+
+
+def why_kept(why: str) -> str:
+    return t(WHY_KEPT.get(why, phrase("sample")))
 
 
 def aria(**states: str) -> dict[str, Any]:
@@ -34,13 +39,15 @@ def aria(**states: str) -> dict[str, Any]:
 def mark(look: Look, *, words: str = "") -> Component:
     """Shape, colour and word: none of them alone carries the meaning."""
     shape = html.Span(look.mark, className="mark", **aria(hidden="true"))
-    return html.Span([shape, html.Span(words or look.word)], className=f"badge tone-{look.tone}")
+    return html.Span([shape, html.Span(words or look.said)], className=f"badge tone-{look.tone}")
 
 
 def when(moment: datetime) -> Component:
     """A time that the browser keeps saying as "12 s ago"; the full time is its title."""
     iso = moment.isoformat()
-    return html.Time(f"{moment:%Y-%m-%d %H:%M:%S} UTC", dateTime=iso, className="ago", title=iso)
+    return html.Time(
+        t("{moment} UTC", moment=f"{moment:%Y-%m-%d %H:%M:%S}"), dateTime=iso, className="ago", title=iso
+    )
 
 
 def visible(text: str, limit: int = LONGEST_TEXT) -> list[Component]:
@@ -91,12 +98,12 @@ def run_row(run: RunView, href: str) -> Component:
             ],
             className="cell who",
         ),
-        _cell("Project", visible(run.project, LONGEST_NAME)),
-        _cell("Trainer", visible(run.framework, LONGEST_NAME), visible(run.model, LONGEST_NAME)),
-        _cell("Step", [_step(run.last_step)], [_rate(run.steps_per_minute)], numeric=True),
-        _cell("KL coef.", [number(run.kl_coef) if run.kl_coef is not None else "–"], numeric=True),
-        _cell("Alerts", [_firing(run.firing)]),
-        _cell("Last seen", [when(run.last_seen_at)]),
+        _cell(t("Project"), visible(run.project, LONGEST_NAME)),
+        _cell(t("Trainer"), visible(run.framework, LONGEST_NAME), visible(run.model, LONGEST_NAME)),
+        _cell(t("Step"), [_step(run.last_step)], [_rate(run.steps_per_minute)], numeric=True),
+        _cell(t("KL coef."), [number(run.kl_coef) if run.kl_coef is not None else "–"], numeric=True),
+        _cell(t("Alerts"), [_firing(run.firing)]),
+        _cell(t("Last seen"), [when(run.last_seen_at)]),
     ]
     return dcc.Link(cells, href=href, className=f"run-row tone-{light.tone}")
 
@@ -111,9 +118,9 @@ def _cell(label: str, first: Component, second: Component = None, *, numeric: bo
 
 def _firing(count: int) -> Component:
     return (
-        html.Span(f"{count} firing", className="badge tone-critical")
+        html.Span(t("{count} firing", count=count), className="badge tone-critical")
         if count
-        else html.Span("none", className="muted")
+        else html.Span(t("none"), className="muted")
     )
 
 
@@ -122,11 +129,20 @@ def _step(step: int | None) -> str:
 
 
 def _rate(rate: float | None) -> str:
-    return "" if rate is None else f"{number(rate)} steps/min"
+    return "" if rate is None else t("{rate} steps/min", rate=number(rate))
 
 
 def run_columns() -> Component:
-    names = ("Health", "Run", "Project", "Trainer", "Step", "KL coef.", "Alerts", "Last seen")
+    names = (
+        t("Health"),
+        t("Run"),
+        t("Project"),
+        t("Trainer"),
+        t("Step"),
+        t("KL coef."),
+        t("Alerts"),
+        t("Last seen"),
+    )
     return html.Div([html.Span(name) for name in names], className="run-columns", **aria(hidden="true"))
 
 
@@ -144,7 +160,7 @@ def run_head(run: RunView) -> Component:
                     html.Div(
                         [
                             html.H1(named(run)),
-                            html.P([html.Strong(light.word), ": ", *visible(run.reason, 400)], className="reason"),
+                            html.P([html.Strong(light.said), ": ", *visible(run.reason, 400)], className="reason"),
                             html.Ul(
                                 [html.Li(visible(word, LONGEST_NAME)) for word in about if word], className="about"
                             ),
@@ -155,13 +171,15 @@ def run_head(run: RunView) -> Component:
             ),
             html.Dl(
                 [
-                    fact("State", [mark(state), *_phase(run)]),
-                    fact("Step", html.Span(_step(run.last_step), className="big")),
-                    fact("Rate", _rate(run.steps_per_minute) or "–"),
+                    fact(t("State"), [mark(state), *_phase(run)]),
+                    fact(t("Step"), html.Span(_step(run.last_step), className="big")),
+                    fact(t("Rate"), _rate(run.steps_per_minute) or "–"),
                     fact(
-                        "KL coefficient", number(run.kl_coef) if run.kl_coef is not None else "–", "in force now"
+                        t("KL coefficient"),
+                        number(run.kl_coef) if run.kl_coef is not None else "–",
+                        t("in force now"),
                     ),
-                    fact("Last seen", when(run.last_seen_at)),
+                    fact(t("Last seen"), when(run.last_seen_at)),
                 ],
                 className="facts",
             ),
@@ -179,14 +197,20 @@ def _phase(run: RunView) -> list[Component]:
 def attempt_choices(run: RunView) -> list[dict[str, str]]:
     """Newest first; the empty value follows the newest attempt."""
     rows = sorted(run.attempts, key=lambda a: a.ordinal, reverse=True)
-    newest = [{"label": "Newest attempt", "value": ""}]
+    newest = [{"label": t("Newest attempt"), "value": ""}]
     return newest + [
-        {"label": f"Attempt {a.ordinal}: {_range(a.first_step, a.last_step)}", "value": a.id} for a in rows
+        {
+            "label": t("Attempt {ordinal}: {steps}", ordinal=a.ordinal, steps=_range(a.first_step, a.last_step)),
+            "value": a.id,
+        }
+        for a in rows
     ]
 
 
 def _range(first: int | None, last: int | None) -> str:
-    return "no step yet" if first is None or last is None else f"steps {first:,} to {last:,}"
+    return (
+        t("no step yet") if first is None or last is None else t("steps {first} to {last}", first=first, last=last)
+    )
 
 
 # rules
@@ -197,16 +221,16 @@ def rule_list(rules: Sequence[RuleView]) -> Component:
     unknown = [r for r in rules if not r.dormant and r.truth.value == "unknown"]
     watching = len(rules) - len(dormant) - len(unknown)
     return [
-        html.P(f"{plural(watching, 'rule')} watching.", className="quiet"),
-        _rules(f"{plural(len(dormant), 'rule')} cannot run here", dormant),
-        _rules(f"{plural(len(unknown), 'rule')} cannot tell yet", unknown),
+        html.P(t("{rules} watching.", rules=plural(watching, "rule")), className="quiet"),
+        _rules(t("{rules} cannot run here", rules=plural(len(dormant), "rule")), dormant),
+        _rules(t("{rules} cannot tell yet", rules=plural(len(unknown), "rule")), unknown),
     ]
 
 
 def _rules(summary: str, rules: Sequence[RuleView]) -> Component:
     if not rules:
         return None
-    told = dict.fromkeys((rule.rule, rule.reason or "no reason given") for rule in rules)
+    told = dict.fromkeys((rule.rule, rule.reason or t("no reason given")) for rule in rules)
     rows = [html.Li([html.Code(name), html.Span(visible(reason, 300))]) for name, reason in told]
     return folded(summary, html.Ul(rows, className="reasons"))
 
@@ -218,7 +242,7 @@ def text_list(texts: Sequence[TextView]) -> Component:
     """Worst first: broken UTF-8, then what was kept for a reason, then the newest."""
     ranked = sorted(texts, key=lambda t: (-(t.invalid_utf8 or 0), t.why == "reservoir", -t.step, t.sample))
     if not ranked:
-        return html.P("No completion has arrived yet.", className="quiet")
+        return html.P(t("No completion has arrived yet."), className="quiet")
     return [_text_card(text) for text in ranked]
 
 
@@ -230,9 +254,9 @@ def text_signs(text: TextView) -> list[Component]:
             html.Span(f"◆ {plural(text.invalid_utf8, 'broken sequence')}", className="badge tone-critical")
         )
     if text.truncated:
-        signs.append(html.Span("▲ cut by the limit", className="badge tone-warning"))
+        signs.append(html.Span(t("▲ cut by the limit"), className="badge tone-warning"))
     if text.reward is not None:
-        signs.append(html.Span(f"reward {number(text.reward)}", className="badge tone-idle"))
+        signs.append(html.Span(t("reward {reward}", reward=number(text.reward)), className="badge tone-idle"))
     return signs
 
 
@@ -241,12 +265,12 @@ def _text_card(text: TextView) -> Component:
         [
             html.Header(
                 [
-                    html.Span(f"step {text.step:,}, sample {text.sample}"),
-                    html.Span(WHY_KEPT.get(text.why, "sample"), className="muted"),
+                    html.Span(t("step {step}, sample {sample}", step=text.step, sample=text.sample)),
+                    html.Span(why_kept(text.why), className="muted"),
                     *text_signs(text),
                 ]
             ),
-            folded("Prompt", html.Pre(visible(text.prompt, 600), className="prompt")) if text.prompt else None,
+            folded(t("Prompt"), html.Pre(visible(text.prompt, 600), className="prompt")) if text.prompt else None,
             html.Pre(visible(text.completion), className="completion"),
         ],
         className="text",

@@ -8,6 +8,7 @@ from typing import Any
 from dash import html
 
 from rlvitals_dashboard.components import LONGEST_NAME, Component, folded, panel, visible
+from rlvitals_dashboard.language import t
 from rlvitals_dashboard.words import number, plural
 
 ROWS_MAX = 600
@@ -23,9 +24,13 @@ def config_panel(config: Mapping[str, Any]) -> Component:
         html.Li([html.Code(visible(name, 2 * LONGEST_NAME)), html.Span(value)]) for name, value in rows[:ROWS_MAX]
     ]
     rest = len(rows) - ROWS_MAX
-    more = html.P(f"{plural(rest, 'more setting')} not shown", className="muted") if rest > 0 else None
+    more = (
+        html.P(t("{settings} not shown", settings=plural(rest, "more setting")), className="muted")
+        if rest > 0
+        else None
+    )
     body = [html.Ul(shown, className="reasons settings"), more]
-    return panel("Configuration", folded(plural(len(rows), "setting"), body))
+    return panel(t("Configuration"), folded(plural(len(rows), "setting"), body))
 
 
 def flat(config: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Component]]:
@@ -39,7 +44,7 @@ def flat(config: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Com
 
 def _value(value: Any) -> Component:
     if value is None:
-        return "not set"
+        return t("not set")
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):

@@ -9,13 +9,14 @@ from datetime import datetime
 from rlvitals.contract.command import CommandState
 from rlvitals.contract.report import Json
 from rlvitals.contract.view import CommandView
+from rlvitals_dashboard.language import phrase, t
 from rlvitals_dashboard.words import plural
 
 _ENDS_WITHOUT = {
-    CommandState.REFUSED: "Refused by the trainer or on its behalf",
-    CommandState.DENIED: "Denied",
-    CommandState.EXPIRED: "Expired before it was done",
-    CommandState.OBSERVED: "Only observed: nobody was asked and nothing was done",
+    CommandState.REFUSED: phrase("Refused by the trainer or on its behalf"),
+    CommandState.DENIED: phrase("Denied"),
+    CommandState.EXPIRED: phrase("Expired before it was done"),
+    CommandState.OBSERVED: phrase("Only observed: nobody was asked and nothing was done"),
 }
 _NOBODY = ("rule:", "policy:")
 _HANDED = frozenset({CommandState.DELIVERED, CommandState.APPLIED})
@@ -39,43 +40,49 @@ def course(command: CommandView, ranks: int | None) -> tuple[Station, ...]:
 
 
 def _stations(command: CommandView, ranks: int | None) -> Iterator[Station]:
-    step = "" if command.asked_step is None else f"at step {command.asked_step:,}"
-    asked = "Proposed" if command.who.startswith(_NOBODY) else "Asked for"
+    step = "" if command.asked_step is None else t("at step {step}", step=command.asked_step)
+    asked = t("Proposed") if command.who.startswith(_NOBODY) else t("Asked for")
     yield Station(title=asked, passed=True, who=command.who, at=command.created_at, note=step)
     for voice in command.voices:
-        note = "" if voice.named else "by a link, without a name: it never counts as the second"
-        yield Station(title="Approved", passed=True, who=voice.who, at=voice.at, note=note)
+        note = "" if voice.named else t("by a link, without a name: it never counts as the second")
+        yield Station(title=t("Approved"), passed=True, who=voice.who, at=voice.at, note=note)
     if command.state in _ENDS_WITHOUT:
         yield _end(command, ranks)
         return
     if command.state is CommandState.PROPOSED:
         missing = max(command.persons - sum(voice.named for voice in command.voices), 1)
-        yield Station(title=f"Waits for {plural(missing, 'person', 'people')} to decide", passed=False)
+        yield Station(
+            title=t("Waits for {people} to decide", people=plural(missing, "person", "people")), passed=False
+        )
     elif not command.voices and command.decided_by:
-        yield Station(title="Approved", passed=True, who=command.decided_by, at=command.decided_at)
-    yield Station(title="Handed to the trainer with a receipt", passed=command.state in _HANDED)
+        yield Station(title=t("Approved"), passed=True, who=command.decided_by, at=command.decided_at)
+    yield Station(title=t("Handed to the trainer with a receipt"), passed=command.state in _HANDED)
     yield _applied(command, ranks)
 
 
 def _end(command: CommandView, ranks: int | None) -> Station:
-    where = "" if command.step is None else f"at step {command.step:,}, {_all(ranks)} alike"
+    where = (
+        "" if command.step is None else t("at step {step}, {ranks} alike", step=command.step, ranks=_all(ranks))
+    )
     ill = command.state is CommandState.REFUSED
     who = command.decided_by if command.state is CommandState.DENIED else ""
     at = command.done_at or command.decided_at
-    return Station(title=_ENDS_WITHOUT[command.state], passed=True, who=who, at=at, note=where, ill=ill)
+    return Station(title=t(_ENDS_WITHOUT[command.state]), passed=True, who=who, at=at, note=where, ill=ill)
 
 
 def _applied(command: CommandView, ranks: int | None) -> Station:
     if command.state is not CommandState.APPLIED:
-        return Station(title=f"Applied at a step boundary, {_all(ranks)} together", passed=False)
-    step = "" if command.step is None else f" at the boundary of step {command.step:,}"
-    return Station(title=f"Applied{step}, {_all(ranks)} together", passed=True, at=command.done_at)
+        return Station(title=t("Applied at a step boundary, {ranks} together", ranks=_all(ranks)), passed=False)
+    step = "" if command.step is None else t(" at the boundary of step {step}", step=command.step)
+    return Station(
+        title=t("Applied{step}, {ranks} together", step=step, ranks=_all(ranks)), passed=True, at=command.done_at
+    )
 
 
 def _all(ranks: int | None) -> str:
     if ranks is None:
-        return "on all ranks"
-    return "on its one rank" if ranks == 1 else f"on all {ranks:,} ranks"
+        return t("on all ranks")
+    return t("on its one rank") if ranks == 1 else t("on all {ranks} ranks", ranks=ranks)
 
 
 def ranks_of(config: Json) -> int | None:

@@ -19,6 +19,8 @@ from rlvitals_dashboard.api import Api, ApiError
 from rlvitals_dashboard.asking import parts_of
 from rlvitals_dashboard.channel_panel import send_list
 from rlvitals_dashboard.components import Component, notice, visible, when
+from rlvitals_dashboard.language import t, woven
+from rlvitals_dashboard.policy_panel import scope_word
 from rlvitals_dashboard.said import Said, number_of, words_of
 from rlvitals_dashboard.silence_panel import FIELDS, HUSH_S
 from rlvitals_dashboard.words import plural
@@ -31,7 +33,7 @@ def verdict_place() -> Component:
     return html.Div(
         [
             html.Div(id="verdict", role="status"),
-            html.Span("Asking …", className="asking-sign"),
+            html.Span(t("Asking …"), className="asking-sign"),
         ],
         id="verdict-place",
     )
@@ -66,27 +68,31 @@ def register(app: Dash, api: Api) -> None:
 
 
 async def _approve(api: Api, command: str, said: Said) -> Component:
-    return _released(await api.approve(command, number_of(said)), "Approved")
+    return _released(await api.approve(command, number_of(said)), t("Approved"))
 
 
 def _released(command: CommandView, done: str) -> Component:
     """Whether the trainer gets it now, or another person has to approve it as well."""
     if command.state is CommandState.PROPOSED:
         return notice(
-            f"{done}. {plural(command.persons, 'different person', 'different people')} must approve it."
+            t(
+                "{done}. {people} must approve it.",
+                done=done,
+                people=plural(command.persons, "different person", "different people"),
+            )
         )
-    return notice(f"{done}. The trainer gets it with its next report.", tone="good")
+    return notice(t("{done}. The trainer gets it with its next report.", done=done), tone="good")
 
 
 async def _deny(api: Api, command: str, said: Said) -> Component:
     await api.deny(command, words_of(said, "reason"))
-    return notice("Denied.")
+    return notice(t("Denied."))
 
 
 async def _own(api: Api, subject: str, said: Said) -> Component:
     kind, run, *knob = parts_of(subject)
     made = await api.ask(run, CommandKind(kind), number_of(said), words_of(said, "why"), "".join(knob))
-    return _released(made, "Asked for")
+    return _released(made, t("Asked for"))
 
 
 async def _acknowledge(api: Api, alert: str, _said: Said) -> Component:
@@ -101,8 +107,8 @@ async def _unacknowledge(api: Api, alert: str, _said: Said) -> Component:
 
 async def _hush(api: Api, alert: str, _said: Said) -> Component:
     made = await api.silence_alert(alert, HUSH_S)
-    words = ["Nobody is told of this rule on this run; it ends ", when(made.ends_at), "."]
-    return notice("Silenced.", [*words, " It stands under Control, Silences."], tone="good")
+    words = woven("Nobody is told of this rule on this run; it ends {moment}.", moment=when(made.ends_at))
+    return notice(t("Silenced."), woven("{words} It stands under Control, Silences.", words=words), tone="good")
 
 
 async def _silence(api: Api, _subject: str, said: Said) -> Component:
@@ -141,80 +147,99 @@ def _matchers(said: Said) -> list[str]:
 
 def _silenced(made: SilenceView) -> Component:
     if made.state is SilenceState.ACTIVE:
-        return notice("In force.", ["It ends ", when(made.now_until or made.ends_at), "."], tone="good")
-    return notice("Planned.", ["It begins ", when(made.next_at or made.starts_at), "."], tone="good")
+        return notice(
+            t("In force."), woven("It ends {moment}.", moment=when(made.now_until or made.ends_at)), tone="good"
+        )
+    return notice(
+        t("Planned."), woven("It begins {moment}.", moment=when(made.next_at or made.starts_at)), tone="good"
+    )
 
 
 async def _end_silence(api: Api, silence: str, _said: Said) -> Component:
     await api.end_silence(silence)
-    return notice("Ended. Messages go out again.")
+    return notice(t("Ended. Messages go out again."))
 
 
 async def _choose_policy(api: Api, subject: str, said: Said) -> Component:
     scope, policy = parts_of(subject)
     made = await api.choose_policy(scope, words_of(said, "name"), Policy(policy))
     return notice(
-        f"From now on: {made.policy.value}.", [f"For the {made.scope} ", html.B(visible(made.name, 128)), "."]
+        t("From now on: {policy}.", policy=made.policy.value),
+        woven("For the {scope} {name}.", scope=scope_word(made.scope), name=html.B(visible(made.name, 128))),
     )
 
 
 async def _take_policy_back(api: Api, subject: str, _said: Said) -> Component:
     scope, name = parts_of(subject)
     await api.take_policy_back(scope, name)
-    return notice("Taken back.", "What the service's own settings say holds again.")
+    return notice(t("Taken back."), t("What the service's own settings say holds again."))
 
 
 async def _check_audit(api: Api, _subject: str, _said: Said) -> Component:
     told = await api.audit_check()
     if told.fault:
-        return notice("The audit was changed.", visible(told.fault, 400), tone="critical")
+        return notice(t("The audit was changed."), visible(told.fault, 400), tone="critical")
     older = (
-        f" {plural(told.unchained, 'line')} before the chain began cannot be checked." if told.unchained else ""
+        t(" {lines} before the chain began cannot be checked.", lines=plural(told.unchained, "line"))
+        if told.unchained
+        else ""
     )
-    head = [
-        "Its last digest is ",
-        html.Code(told.head),
-        ": who keeps it can prove later that nothing was cut off.",
-    ]
-    return notice(f"The chain of {plural(told.lines, 'line')} holds.", [*head, older], tone="good")
+    head = woven(
+        "Its last digest is {head}: who keeps it can prove later that nothing was cut off.",
+        head=html.Code(told.head),
+    )
+    return notice(t("The chain of {lines} holds.", lines=plural(told.lines, "line")), [*head, older], tone="good")
 
 
 async def _make_channel(api: Api, _subject: str, said: Said) -> Component:
     body: dict[str, Any] = {name: words_of(said, name) for name in CHANNEL_KEYS if words_of(said, name)}
     matchers = [one.strip() for one in words_of(said, "match").split(",") if one.strip()]
     await api.make_channel(body | ({"match": matchers} if matchers else {}))
-    return notice(f"{body['name']} is there.", "Send it a test.", tone="good")
+    return notice(t("{channel} is there.", channel=body["name"]), t("Send it a test."), tone="good")
 
 
 async def _remove_channel(api: Api, channel: str, _said: Said) -> Component:
     await api.remove_channel(channel)
-    return notice(f"{channel} is removed.")
+    return notice(t("{channel} is removed.", channel=channel))
 
 
 async def _show_sends(api: Api, delivery: str, _said: Said) -> Component:
-    return notice("The provider's answers.", send_list(await api.sends(delivery)))
+    return notice(t("The provider's answers."), send_list(await api.sends(delivery)))
 
 
 async def _steer(api: Api, subject: str, said: Said) -> Component:
     scope, kl_policy = parts_of(subject)
     made = await api.steer(scope, words_of(said, "name"), kl_policy, number_of(said))
     tone = "warning" if made.warning else "good"
-    words = [f"For the {made.scope} ", html.B(visible(made.name, 128)), ". ", *visible(made.warning, 400)]
-    return notice(f"From the next step on: {made.kl_policy}.", words, tone=tone)
+    words = woven(
+        "For the {scope} {name}. {warning}",
+        scope=scope_word(made.scope),
+        name=html.B(visible(made.name, 128)),
+        warning=visible(made.warning, 400),
+    )
+    return notice(t("From the next step on: {kl_policy}.", kl_policy=made.kl_policy), words, tone=tone)
 
 
 async def _take_steering_back(api: Api, subject: str, _said: Said) -> Component:
     scope, name = parts_of(subject)
     await api.take_steering_back(scope, name)
-    return notice("Taken back.")
+    return notice(t("Taken back."))
 
 
 async def _test_channel(api: Api, channel: str, _said: Said) -> Component:
     told = await api.test_channel(channel)
-    answer = html.Q(visible(told.answer, 500)) if told.answer else "It said nothing."
+    answer = html.Q(visible(told.answer, 500)) if told.answer else t("It said nothing.")
     if told.delivered:
-        return notice(f"{channel} took the test.", ["The provider said: ", answer], tone="good")
-    return notice(f"{channel} did not take the test.", ["The provider said: ", answer], tone="critical")
+        return notice(
+            t("{channel} took the test.", channel=channel),
+            woven("The provider said: {answer}", answer=answer),
+            tone="good",
+        )
+    return notice(
+        t("{channel} did not take the test.", channel=channel),
+        woven("The provider said: {answer}", answer=answer),
+        tone="critical",
+    )
 
 
 DEEDS: Mapping[str, Callable[[Api, str, Said], Awaitable[Any]]] = {

@@ -10,8 +10,9 @@ from dash import dcc, html
 
 from rlvitals.contract.steering import EffectView, SignalEffect
 from rlvitals_dashboard.components import Component, aria, mark, visible
+from rlvitals_dashboard.language import t
 from rlvitals_dashboard.theme import TURNS, VERDICTS, Look
-from rlvitals_dashboard.words import MISSING, NAN, NEG_INF, POS_INF, number, steps
+from rlvitals_dashboard.words import NAN, NEG_INF, POS_INF, number, steps
 
 LINE, MEAN, BOUNDARY = "#4a8fe0", "#8a63d2", "#8a94a3"
 """Seen on light and on dark alike (3:1 and more), since this picture does not know the theme."""
@@ -22,16 +23,25 @@ _UNKNOWN = Look(tone="idle", mark="?", word="Not judged")
 
 def effect_panel(effect: EffectView) -> Component:
     look = VERDICTS.get(effect.verdict, _UNKNOWN)
-    looked = "" if effect.first is None or effect.last is None else f"Steps {effect.first:,} to {effect.last:,}. "
+    looked = (
+        ""
+        if effect.first is None or effect.last is None
+        else t("Steps {first} to {last}. ", first=effect.first, last=effect.last)
+    )
     head = html.P([mark(look), html.Span([f" {looked}", *visible(effect.reason, 500)])])
     return [head, html.Div([_signal(signal, effect.step) for signal in effect.signals], className="signals")]
 
 
 def _signal(signal: SignalEffect, step: int | None) -> Component:
     look = TURNS.get(signal.turn, _UNKNOWN)
-    before = MISSING if signal.before is None else number(signal.before)
-    after = MISSING if signal.after is None else number(signal.after)
-    label = f"{signal.metric} around the command: on the mean {before} before, {after} after"
+    before = number(signal.before)
+    after = number(signal.after)
+    label = t(
+        "{metric} around the command: on the mean {before} before, {after} after",
+        metric=signal.metric,
+        before=before,
+        after=after,
+    )
     picture = html.Div(
         dcc.Graph(figure=picture_of(signal, step), config={"staticPlot": True, "responsive": True}),
         role="img",
@@ -41,7 +51,7 @@ def _signal(signal: SignalEffect, step: int | None) -> Component:
     return html.Article(
         [
             html.Header([html.Code(visible(signal.metric, 96)), mark(look)]),
-            html.P([html.B(before), " → ", html.B(after), html.Span(" on the mean", className="muted")]),
+            html.P([html.B(before), " → ", html.B(after), html.Span(t(" on the mean"), className="muted")]),
             picture if any(map(math.isfinite, signal.value)) else None,
             html.P(odd_values(signal), className="muted"),
             html.P(visible(signal.reason, 300), className="muted") if signal.turn in _UNDECIDED else None,
@@ -61,8 +71,8 @@ def odd_values(signal: SignalEffect) -> str:
         name: tuple(at for at, value in zip(signal.step, signal.value, strict=True) if is_kind(value))
         for name, is_kind in kinds.items()
     }
-    told = [f"{name} at {steps(at)}" for name, at in found.items() if at]
-    return "; ".join([*told, *([f"too much of it is {MISSING}"] if signal.missing else [])])
+    told = [t("{value} at {steps}", value=name, steps=steps(at)) for name, at in found.items() if at]
+    return "; ".join([*told, *([t("too much of it is missing")] if signal.missing else [])])
 
 
 def picture_of(signal: SignalEffect, step: int | None) -> dict[str, Any]:

@@ -13,8 +13,8 @@ from typing import Any, TypeAlias
 
 from dash import Dash, Input, Output, State, dcc, html, no_update
 
-from rlvitals_dashboard.api import Api, ApiError, SignInNeeded
-from rlvitals_dashboard.components import Component, notice
+from rlvitals_dashboard.api import Api, ApiError
+from rlvitals_dashboard.components import Component
 from rlvitals_dashboard.live import WATCH_MS, Pulse, after_trouble, next_change
 
 Query: TypeAlias = Mapping[str, str]
@@ -68,8 +68,6 @@ class Heart:
                 change = await next_change(api, None, pulse.version)
                 await asyncio.sleep(self.pace_s)
                 now = await self.look(api, query or {})
-            except SignInNeeded as error:
-                return self._answer({self.blocks[0]: notice("Sign in to go on", str(error), tone="warning")})
             except ApiError as error:
                 return self._answer({}, pulse.data(trouble=await after_trouble(error)))
             fresh = {name: now[name].make() for name in now if now[name].stamp != pulse.prints.get(name)}

@@ -9,6 +9,7 @@ from dash import html
 from rlvitals.contract.hooks import HookState, HooksView, HookTableView, HookView
 from rlvitals.contract.view import EventView
 from rlvitals_dashboard.components import LONGEST_NAME, Component, mark, panel, visible, when
+from rlvitals_dashboard.language import t, woven
 from rlvitals_dashboard.theme import HOOK_STATES, Look
 from rlvitals_dashboard.words import plural
 
@@ -25,7 +26,7 @@ def hook_panel(hooks: HooksView) -> Component:
     line = html.Summary(
         [mark(WELL if hooks.well else ODD), html.Span(visible(hooks.summary, LONGEST_REASON), className="line")]
     )
-    advice = html.P([html.B("What to do: "), *visible(hooks.advice, LONGEST_REASON)]) if hooks.advice else None
+    advice = html.P([html.B(t("What to do: ")), *visible(hooks.advice, LONGEST_REASON)]) if hooks.advice else None
     several = len(hooks.tables) > 1
     tables = [part for table in hooks.tables for part in _table(table, several=several)]
     body = html.Div([advice, *tables], className="folded")
@@ -33,8 +34,8 @@ def hook_panel(hooks: HooksView) -> Component:
 
 
 def _table(table: HookTableView, *, several: bool) -> Iterator[Component]:
-    whose = [" as ", *visible(table.writer, LONGEST_NAME)] if several else []
-    counted = f", {plural(table.steps, 'step')} counted, told " if table.steps else ", told "
+    whose = woven(" as {writer}", writer=visible(table.writer, LONGEST_NAME)) if several else []
+    counted = t(", {steps} counted, told ", steps=plural(table.steps, "step")) if table.steps else t(", told ")
     about = [*visible(table.trainer, LONGEST_NAME), *whose, counted, when(table.at)]
     yield html.P(about, className="muted about-hooks")
     yield html.Ul([_row(hook) for hook in table.hooks], className="hook-rows")
@@ -44,9 +45,11 @@ def _row(hook: HookView) -> Component:
     look = HOOK_STATES[hook.state]
     if hook.state is HookState.ABSENT and hook.optional:
         look = Look(tone="idle", mark=look.mark, word="Absent, not needed")
-    seen = f"seen {plural(hook.seen, 'time')}" if hook.seen else ""
+    seen = t("seen {times}", times=plural(hook.seen, "time")) if hook.seen else ""
     reason = hook.why and [html.Span(visible(hook.why, LONGEST_REASON), className="why")]
-    gives = hook.gives and [html.Span(["gives ", *visible(hook.gives, LONGEST_REASON)], className="muted")]
+    gives = hook.gives and [
+        html.Span(woven("gives {gives}", gives=visible(hook.gives, LONGEST_REASON)), className="muted")
+    ]
     return html.Li(
         [
             html.Div(
@@ -66,13 +69,13 @@ def checkpoint_panel(saved: Sequence[EventView]) -> Component:
     """Newest first, with the step and the path; nothing where none was told of."""
     if not saved:
         return None
-    return panel("Checkpoints", html.Ol([_checkpoint(event) for event in saved], className="checkpoints"))
+    return panel(t("Checkpoints"), html.Ol([_checkpoint(event) for event in saved], className="checkpoints"))
 
 
 def _checkpoint(event: EventView) -> Component:
     folder = event.payload.get("folder")
-    where = visible(folder, LONGEST_PATH) if isinstance(folder, str) and folder else "path not told"
-    step = "step not told" if event.step is None else f"step {event.step:,}"
+    where = visible(folder, LONGEST_PATH) if isinstance(folder, str) and folder else t("path not told")
+    step = t("step not told") if event.step is None else t("step {step}", step=event.step)
     return html.Li(
         [
             html.Div([html.Strong(step), " ", when(event.at)]),

@@ -12,6 +12,7 @@ from rlvitals.contract.alert import Alert
 from rlvitals.contract.rulebook import JudgedView
 from rlvitals.contract.view import RunView
 from rlvitals_dashboard.components import Component, aria, fact, folded, mark, notice, panel, visible
+from rlvitals_dashboard.language import t, woven
 from rlvitals_dashboard.theme import SEVERITIES
 from rlvitals_dashboard.words import number, plural
 
@@ -24,7 +25,7 @@ def report(told: Mapping[str, Any], prefix: str) -> Component:
     body = told.get("body")
     body = body if isinstance(body, Mapping) else {}
     if told.get("status") != 200:
-        title = str(body.get("title") or f"The service answered {told.get('status')}")
+        title = str(body.get("title") or t("The service answered {status}", status=told.get("status")))
         return notice(title[:200], html.Span(visible(str(body.get("detail") or ""), 600)), tone="critical")
     return _report(body, str(told.get("file") or ""), prefix)
 
@@ -33,23 +34,23 @@ def _report(body: Mapping[str, Any], file: str, prefix: str) -> Component:
     run = str(body.get("run"))
     bad = int(body.get("bad_line_count") or 0)
     facts = [
-        fact("Steps", plural(int(body.get("steps") or 0), "step")),
-        fact("Read as", visible(str(body.get("format")), 40)),
-        fact("Lines that could not be read", f"{bad:,}"),
+        fact(t("Steps"), plural(int(body.get("steps") or 0), "step")),
+        fact(t("Read as"), visible(str(body.get("format")), 40)),
+        fact(t("Lines that could not be read"), f"{bad:,}"),
     ]
-    words = [*visible(file, 120), " is a run now. ", _page(run, prefix)]
+    words = woven("{file} is a run now. {link}", file=visible(file, 120), link=_page(run, prefix))
     parts = [
-        notice("Imported.", words, tone="warning" if bad else "good"),
+        notice(t("Imported."), words, tone="warning" if bad else "good"),
         html.Dl(facts, className="facts"),
         _bad_lines(body.get("bad_lines"), bad),
         _refused(body.get("refused")),
         _unknown(body.get("unknown_metrics")),
     ]
-    return panel("The log", parts)
+    return panel(t("The log"), parts)
 
 
 def _page(run: str, prefix: str) -> Component:
-    return dcc.Link("Look at its page", href=f"{prefix}run/{quote(run, safe='')}")
+    return dcc.Link(t("Look at its page"), href=f"{prefix}run/{quote(run, safe='')}")
 
 
 def _bad_lines(lines: object, count: int) -> Component:
@@ -60,15 +61,17 @@ def _bad_lines(lines: object, count: int) -> Component:
     rows = [
         html.Li(
             [
-                html.B(f"Line {line.get('line')}: "),
+                html.B(t("Line {number}: ", number=line.get("line"))),
                 html.Span(visible(str(line.get("reason")), 200)),
                 html.Code(visible(str(line.get("text")), 200)),
             ]
         )
         for line in known[:LINES_MAX]
     ]
-    more = html.Li(f"and {plural(count - len(rows), 'more')}", className="muted") if count > len(rows) else None
-    title = f"{plural(count, 'line')} could not be read; all others are in"
+    more = (
+        html.Li(t("and {count} more", count=count - len(rows)), className="muted") if count > len(rows) else None
+    )
+    title = t("{lines} could not be read; all others are in", lines=plural(count, "line"))
     return folded(title, html.Ol([*rows, more], className="faults"), is_open=True)
 
 
@@ -77,7 +80,9 @@ def _refused(refused: object) -> Component:
     if not known:
         return None
     rows = [html.Li(visible(f"{one.get('field', '')}: {one.get('reason', '')}", 300)) for one in known[:LINES_MAX]]
-    return folded(f"{plural(len(known), 'value')} refused", html.Ol(rows, className="faults"), is_open=True)
+    return folded(
+        t("{values} refused", values=plural(len(known), "value")), html.Ol(rows, className="faults"), is_open=True
+    )
 
 
 def _unknown(names: object) -> Component:
@@ -87,8 +92,8 @@ def _unknown(names: object) -> Component:
         return None
     shown = [html.Li(html.Code(visible(name, 120))) for name in known[:NAMES_MAX]]
     rest = len(known) - len(shown)
-    more = html.Li(f"and {plural(rest, 'more')}", className="muted") if rest > 0 else None
-    title = f"{plural(len(known), 'name')} kept as in the log: charts, but no rule reads them"
+    more = html.Li(t("and {count} more", count=rest), className="muted") if rest > 0 else None
+    title = t("{names} kept as in the log: charts, but no rule reads them", names=plural(len(known), "name"))
     return folded(title, html.Ul([*shown, more], className="faults"))
 
 
@@ -99,11 +104,14 @@ def progress(judged: JudgedView) -> Component:
     """How far the rules have come."""
     last, step = judged.last_step, judged.step
     if last is None:
-        return html.P("No step is there yet.", className="quiet")
+        return html.P(t("No step is there yet."), className="quiet")
     if step is not None and step >= last:
-        return html.P(f"All steps up to {last:,} are judged.", className="quiet")
-    bar = html.Progress(value=str(step or 0), max=str(max(last, 1)), **aria(label="Judged"))
-    return html.Div([html.Span(f"Judged up to step {step or 0:,} of {last:,} …"), bar], className="loading")
+        return html.P(t("All steps up to {last} are judged.", last=last), className="quiet")
+    bar = html.Progress(value=str(step or 0), max=str(max(last, 1)), **aria(label=t("Judged")))
+    return html.Div(
+        [html.Span(t("Judged up to step {step} of {last} …", step=step or 0, last=last)), bar],
+        className="loading",
+    )
 
 
 def timeline(run: RunView, alerts: Sequence[Alert], judged: JudgedView, prefix: str) -> Component:
@@ -112,14 +120,16 @@ def timeline(run: RunView, alerts: Sequence[Alert], judged: JudgedView, prefix: 
     body: list[Component] = [progress(judged)]
     if fired:
         head = html.Thead(
-            html.Tr([html.Th(n, scope="col") for n in ("Step", "Alert", "Severity", "Until", "Says")])
+            html.Tr(
+                [html.Th(n, scope="col") for n in (t("Step"), t("Alert"), t("Severity"), t("Until"), t("Says"))]
+            )
         )
         body.append(html.Table([head, html.Tbody([_row(a, run.id, prefix) for a in fired])], className="lines"))
     elif judged.step is not None and judged.step == judged.last_step:
-        body.append(html.P("No rule would have fired on it.", className="quiet"))
+        body.append(html.P(t("No rule would have fired on it."), className="quiet"))
     name = html.Span(visible(run.name or run.id, 80))
     return panel(
-        "What would have rung", [html.P([name, ". ", _page(run.id, prefix)]), *body], count=str(len(fired))
+        t("What would have rung"), [html.P([name, ". ", _page(run.id, prefix)]), *body], count=str(len(fired))
     )
 
 
@@ -127,7 +137,7 @@ def _row(alert: Alert, run: str, prefix: str) -> Component:
     at = alert.fired_step or 0
     first, last = max(0, at - 50), at + 50
     way = f"{prefix}run/{quote(run, safe='')}?from={first}&to={last}"
-    until = "open at the end" if alert.resolved_step is None else f"step {alert.resolved_step:,}"
+    until = t("open at the end") if alert.resolved_step is None else t("step {step}", step=alert.resolved_step)
     value = f" ({number(alert.value)})" if alert.value is not None else ""
     return html.Tr(
         [

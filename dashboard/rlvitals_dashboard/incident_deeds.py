@@ -5,6 +5,7 @@ from __future__ import annotations
 from rlvitals_dashboard.api import Api, Refused
 from rlvitals_dashboard.asking import parts_of
 from rlvitals_dashboard.components import Component, notice, when
+from rlvitals_dashboard.language import t, woven
 from rlvitals_dashboard.said import Said, words_of
 from rlvitals_dashboard.silence_panel import HUSH_S
 from rlvitals_dashboard.words import plural
@@ -13,20 +14,24 @@ from rlvitals_dashboard.words import plural
 async def acknowledge_all(api: Api, alerts: str, _said: Said) -> Component:
     for alert in parts_of(alerts):
         await api.acknowledge(alert)
-    return notice("It has your name.", "Reminders and escalation of its alerts stop.", tone="good")
+    return notice(t("It has your name."), t("Reminders and escalation of its alerts stop."), tone="good")
 
 
 async def hush_all(api: Api, alerts: str, _said: Said) -> Component:
     made = [await api.silence_alert(alert, HUSH_S) for alert in parts_of(alerts)]
-    words = [f"Nobody is told of {plural(len(made), 'rule')} on this run; it ends ", when(made[0].ends_at), "."]
-    return notice("Silenced.", [*words, " It stands under Control, Silences."], tone="good")
+    words = woven(
+        "Nobody is told of {rules} on this run; it ends {moment}.",
+        rules=plural(len(made), "rule"),
+        moment=when(made[0].ends_at),
+    )
+    return notice(t("Silenced."), woven("{words} It stands under Control, Silences.", words=words), tone="good")
 
 
 async def escalate(api: Api, alerts: str, said: Said) -> Component:
     """What the channel was told of already is no failure where there was more to tell."""
     channel, told, refused = words_of(said, "channel"), 0, []
     if not channel:
-        return notice("Which channel?", "Type its name, or choose one.", tone="warning")
+        return notice(t("Which channel?"), t("Type its name, or choose one."), tone="warning")
     for alert in parts_of(alerts):
         try:
             await api.escalate(alert, channel)
@@ -36,5 +41,7 @@ async def escalate(api: Api, alerts: str, said: Said) -> Component:
     if not told:
         raise refused[0]
     return notice(
-        f"{channel[:96]} is told of {plural(told, 'alert')}.", "How it fares stands under Channels.", tone="good"
+        t("{channel} is told of {alerts}.", channel=channel[:96], alerts=plural(told, "alert")),
+        t("How it fares stands under Channels."),
+        tone="good",
     )

@@ -10,6 +10,7 @@ from dash import dcc, html
 from rlvitals.contract.incident import IncidentView
 from rlvitals.contract.view import RunView
 from rlvitals_dashboard.components import LONGEST_NAME, Component, aria, mark, notice, visible, when
+from rlvitals_dashboard.language import t, woven
 from rlvitals_dashboard.theme import SEVERITIES, Look
 from rlvitals_dashboard.words import plural
 
@@ -48,13 +49,13 @@ def open_list(found: Sequence[IncidentView], prefix: str) -> Component:
     """Of all runs: the whole line leads to the incident."""
     if not found:
         return [
-            html.P("No incident is open on any run.", className="quiet"),
+            html.P(t("No incident is open on any run."), className="quiet"),
             html.P(
-                [
-                    "An incident is what alerts mean together. Those that are over stand on their run's page: ",
-                    dcc.Link("Runs", href=prefix),
-                    ".",
-                ],
+                woven(
+                    "An incident is what alerts mean together. Those that are over stand on their run's "
+                    "page: {link}.",
+                    link=dcc.Link(t("Runs"), href=prefix),
+                ),
                 className="quiet",
             ),
         ]
@@ -87,11 +88,19 @@ def _tone(one: IncidentView) -> str:
 
 def _line(one: IncidentView) -> list[Component]:
     since = one.onset_step if one.since_step is None else one.since_step
-    began = [" ", when(one.onset_at)] if one.onset_at else [" time not told"]
+    began = [" ", when(one.onset_at)] if one.onset_at else [t(" time not told")]
     return [
         html.Span([mark(SEVERITIES[one.severity]), mark(state_of(one))], className="signs"),
         html.Strong(visible(one.headline, 200)),
-        html.Span([f"since step {since:,},", *began, f", {plural(len(one.alerts), 'rule')}"], className="muted"),
+        html.Span(
+            woven(
+                "since step {step},{began}, {rules}",
+                step=since,
+                began=began,
+                rules=plural(len(one.alerts), "rule"),
+            ),
+            className="muted",
+        ),
     ]
 
 
@@ -103,22 +112,22 @@ def attempt_links(run: RunView, prefix: str, chosen: str) -> Component:
     newest = rows[0].id
     links = [
         dcc.Link(
-            f"Attempt {one.ordinal}",
+            t("Attempt {ordinal}", ordinal=one.ordinal),
             href=address(prefix, run.id, attempt="" if one.id == newest else one.id),
             className="here" if one.id == (chosen or newest) else "",
         )
         for one in rows[:20]
     ]
-    return html.Nav(links, className="tabs", **aria(label="Attempts"))
+    return html.Nav(links, className="tabs", **aria(label=t("Attempts")))
 
 
 def gone(cause: str, run: str, prefix: str) -> Component:
-    words = [
-        html.Code(visible(cause, 96)),
-        " is not among this run's incidents any more: its alerts may mean something else by now. ",
-        dcc.Link("All incidents of this run", href=address(prefix, run)),
-    ]
-    return notice("This incident is not there", words, tone="warning")
+    words = woven(
+        "{cause} is not among this run's incidents any more: its alerts may mean something else by now. {link}",
+        cause=html.Code(visible(cause, 96)),
+        link=dcc.Link(t("All incidents of this run"), href=address(prefix, run)),
+    )
+    return notice(t("This incident is not there"), words, tone="warning")
 
 
 def most_urgent(found: Sequence[IncidentView]) -> str:

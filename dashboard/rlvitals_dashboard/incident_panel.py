@@ -25,9 +25,17 @@ from rlvitals_dashboard.components import (
     when,
 )
 from rlvitals_dashboard.incident_list import state_of
+from rlvitals_dashboard.language import phrase, t, woven
 from rlvitals_dashboard.swimlane import Way, swimlane
 from rlvitals_dashboard.theme import SEVERITIES
 from rlvitals_dashboard.words import number
+
+CONFIDENCES = {"high": phrase("high"), "medium": phrase("medium"), "low": phrase("low")}
+
+
+def _confidence(word: str) -> str:
+    known = CONFIDENCES.get(word)
+    return t(known) if known else word
 
 
 def head(story: IncidentStory) -> Component:
@@ -35,11 +43,21 @@ def head(story: IncidentStory) -> Component:
     one = story.incident
     since = one.onset_step if one.since_step is None else one.since_step
     facts = [
-        fact("Began", [f"step {since:,} ", when(one.onset_at) if one.onset_at else None]),
-        fact("First alert", f"step {one.onset_step:,}"),
-        fact("Last healthy checkpoint", _way_back(one)),
-        fact("GPU-hours since", number(one.gpu_hours) if one.gpu_hours is not None else "devices not told"),
-        fact("Cause", [html.Code(visible(one.cause, LONGEST_NAME)), f" ({one.confidence} confidence)"]),
+        fact(
+            t("Began"),
+            woven("step {step} {moment}", step=since, moment=when(one.onset_at) if one.onset_at else None),
+        ),
+        fact(t("First alert"), t("step {step}", step=one.onset_step)),
+        fact(t("Last healthy checkpoint"), _way_back(one)),
+        fact(t("GPU-hours since"), number(one.gpu_hours) if one.gpu_hours is not None else t("devices not told")),
+        fact(
+            t("Cause"),
+            woven(
+                "{cause} ({confidence} confidence)",
+                cause=html.Code(visible(one.cause, LONGEST_NAME)),
+                confidence=_confidence(one.confidence),
+            ),
+        ),
     ]
     return html.Div(
         [
@@ -53,9 +71,13 @@ def head(story: IncidentStory) -> Component:
 
 def _way_back(one: IncidentView) -> Component:
     if one.healthy_checkpoint is None:
-        return "none was told of before it"
+        return t("none was told of before it")
     path = html.Code(visible(one.healthy_checkpoint_path, 300), className="path")
-    return [f"step {one.healthy_checkpoint:,} ", path if one.healthy_checkpoint_path else "(path not told)"]
+    return woven(
+        "step {step} {path}",
+        step=one.healthy_checkpoint,
+        path=path if one.healthy_checkpoint_path else t("(path not told)"),
+    )
 
 
 def advice(story: IncidentStory) -> Component:
@@ -63,13 +85,13 @@ def advice(story: IncidentStory) -> Component:
     one, framework = story.incident, story.run.framework
     own = [(name, what) for name, what in one.change.items() if framework.startswith(name)]
     others = [(name, what) for name, what in one.change.items() if not framework.startswith(name)]
-    told = (
-        one.advice or "No cause that is known explains these alerts together. Look at the charts around the onset."
+    told = one.advice or t(
+        "No cause that is known explains these alerts together. Look at the charts around the onset."
     )
     return [
         html.P(visible(told, 1200)),
         _changes(own),
-        folded("In other trainers", _changes(others)) if own and others else _changes(others),
+        folded(t("In other trainers"), _changes(others)) if own and others else _changes(others),
         html.P(visible(one.isnt, 600), className="quiet") if one.isnt else None,
     ]
 
@@ -92,22 +114,27 @@ def deeds(story: IncidentStory, channels: Sequence[str]) -> Component:
     free = [alert.id for alert in firing if not alert.acknowledged_by]
     seen = sorted({alert.acknowledged_by for alert in firing if alert.acknowledged_by})
     if not firing:
-        return html.P("Nothing of it fires any more.", className="quiet")
+        return html.P(t("Nothing of it fires any more."), className="quiet")
     names = [piece for who in seen for piece in (*visible(who, LONGEST_NAME), ", ")][:-1]
     all_ids = subject_of(*(alert.id for alert in firing))
     free_ids = subject_of(*free)
     return [
-        html.P(["Seen by ", *names, "."]) if seen else html.P("Nobody has said that they look after it."),
+        html.P(woven("Seen by {names}.", names=names))
+        if seen
+        else html.P(t("Nobody has said that they look after it.")),
         html.Div(
             [
-                do("I look after it", "acknowledge-all", free_ids) if free else None,
-                do("Silence 1 h", "hush-all", all_ids, tone=""),
+                do(t("I look after it"), "acknowledge-all", free_ids) if free else None,
+                do(t("Silence 1 h"), "hush-all", all_ids, tone=""),
                 _escalation(free_ids, channels) if free and channels else None,
             ],
             className="buttons",
         ),
         html.P(
-            ["No other channel can be told: there is none yet. ", dcc.Link("Channels", href="/ui/channels")],
+            woven(
+                "No other channel can be told: there is none yet. {link}",
+                link=dcc.Link(t("Channels"), href="/ui/channels"),
+            ),
             className="quiet",
         )
         if not channels
@@ -117,9 +144,9 @@ def deeds(story: IncidentStory, channels: Sequence[str]) -> Component:
 
 def _escalation(subject: str, channels: Sequence[str]) -> Component:
     first = channels[0] if len(channels) == 1 else ""
-    field = say("escalate", subject, "channel", "Channel", value=first, holder="its name", choices=channels)
-    words = "The channel hears of its alerts at once, and its quiet hours and silences hold."
-    return ask_once("Escalate", words, html.Div([field, do("Yes, tell it", "escalate", subject)]))
+    field = say("escalate", subject, "channel", t("Channel"), value=first, holder=t("its name"), choices=channels)
+    words = t("The channel hears of its alerts at once, and its quiet hours and silences hold.")
+    return ask_once(t("Escalate"), words, html.Div([field, do(t("Yes, tell it"), "escalate", subject)]))
 
 
 def exports(story: IncidentStory) -> Component:
@@ -135,7 +162,7 @@ def exports(story: IncidentStory) -> Component:
         for label, form in (("Markdown", "md"), ("HTML", "html"))
     ]
     return [
-        html.P("All of this as a file that needs nothing else.", className="quiet"),
+        html.P(t("All of this as a file that needs nothing else."), className="quiet"),
         html.Div(files, className="buttons"),
     ]
 
@@ -143,15 +170,15 @@ def exports(story: IncidentStory) -> Component:
 def guilty(story: IncidentStory, prefix: str) -> Component:
     """The named ones first, as the service ordered them."""
     if not story.texts:
-        return html.P("No completion of that time was kept.", className="quiet")
+        return html.P(t("No completion of that time was kept."), className="quiet")
     base = f"{prefix}run/{quote(story.run.id, safe='')}/texts"
     return [_guilty(text, base, named=text.number in story.named) for text in story.texts]
 
 
 def _guilty(text: TextView, base: str, *, named: bool) -> Component:
     where = urlencode({"attempt": text.attempt, "step": text.step, "text": text.number})
-    sign = html.Span("◆ named by the evidence", className="badge tone-critical") if named else None
-    link = dcc.Link("Token by token", href=f"{base}?{where}")
+    sign = html.Span(t("◆ named by the evidence"), className="badge tone-critical") if named else None
+    link = dcc.Link(t("Token by token"), href=f"{base}?{where}")
     return html.Div([*text_list([text]), html.P([sign, link], className="signs")], className="guilty")
 
 
@@ -162,7 +189,7 @@ def alerts(story: IncidentStory) -> Component:
 def done(story: IncidentStory, prefix: str) -> Component:
     """What waits for a decision, and what became of the rest."""
     if not story.commands:
-        return html.P("No command was given because of it.", className="quiet")
+        return html.P(t("No command was given because of it."), className="quiet")
     waiting = [c for c in story.commands if c.state is CommandState.PROPOSED]
     past = [c for c in story.commands if c.state is not CommandState.PROPOSED]
     return [*(decision(c, story.run) for c in waiting), command_list(past, prefix) if past else None]

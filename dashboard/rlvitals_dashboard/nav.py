@@ -11,6 +11,7 @@ from dash import Dash, Input, Output, dcc, html, no_update
 from rlvitals.contract.command import CommandState
 from rlvitals_dashboard.api import Api, ApiError
 from rlvitals_dashboard.components import Component, aria
+from rlvitals_dashboard.language import t
 from rlvitals_dashboard.words import plural
 
 PREFIX = "/ui/"
@@ -60,7 +61,7 @@ def bar(prefix: str, place: str) -> Component:
 
 def tabs(prefix: str, here: str) -> Component:
     """Between the pages of control."""
-    return html.Nav(_links(CONTROL, prefix, here), className="tabs", **aria(label="Control"))
+    return html.Nav(_links(CONTROL, prefix, here), className="tabs", **aria(label=t("Control")))
 
 
 def run_tabs(prefix: str, run: str, here: str) -> Component:
@@ -68,24 +69,24 @@ def run_tabs(prefix: str, run: str, here: str) -> Component:
     below = f"{prefix}run/{quote(run, safe='')}"
     links = [
         dcc.Link(
-            place.title,
+            t(place.title),
             href=f"{below}/{place.path}" if place.path else below,
             className="here" if place.title == here else "",
         )
         for place in RUN
     ]
-    links.append(dcc.Link("Compare", href=f"{prefix}compare?runs={quote(run, safe='')}"))
-    return html.Nav(links, className="tabs", **aria(label="This run"))
+    links.append(dcc.Link(t("Compare"), href=f"{prefix}compare?runs={quote(run, safe='')}"))
+    return html.Nav(links, className="tabs", **aria(label=t("This run")))
 
 
 def rule_tabs(prefix: str, here: str) -> Component:
-    return html.Nav(_links(RULES, prefix, here), className="tabs", **aria(label="Rules"))
+    return html.Nav(_links(RULES, prefix, here), className="tabs", **aria(label=t("Rules")))
 
 
 def _links(places: Sequence[Place], prefix: str, here: str, *, waiting: bool = False) -> list[Component]:
     return [
         dcc.Link(
-            [place.title, html.Span(id="waiting") if waiting and place.path == "control" else None],
+            [t(place.title), html.Span(id="waiting") if waiting and place.path == "control" else None],
             href=f"{prefix}{place.path}",
             className="here" if place.path == here else "",
         )
@@ -108,4 +109,4 @@ def register(app: Dash, api: Api) -> None:
         except ApiError:  # the page itself says that there is no answer
             return no_update, no_update
         count = len(waiting)
-        return (str(count), f"{plural(count, 'proposal')} to decide") if count else ("", "")
+        return (str(count), t("{proposals} to decide", proposals=plural(count, "proposal"))) if count else ("", "")

@@ -12,42 +12,49 @@ from rlvitals.contract.steering import SteeringView
 from rlvitals.contract.view import PolicyView
 from rlvitals_dashboard.asking import ask_once, do, say, say_number, subject_of
 from rlvitals_dashboard.components import LONGEST_NAME, Component, mark, visible, when
+from rlvitals_dashboard.language import phrase, t
 from rlvitals_dashboard.line_table import line_table
 from rlvitals_dashboard.theme import POLICIES
 from rlvitals_dashboard.words import number
 
 MEANINGS = {
-    Policy.OBSERVE: "what would have been done is written down, and nothing is done",
-    Policy.APPROVE: "a person decides on each proposal",
-    Policy.AUTO: "proposals within the automatic bounds are done without asking",
+    Policy.OBSERVE: phrase("what would have been done is written down, and nothing is done"),
+    Policy.APPROVE: phrase("a person decides on each proposal"),
+    Policy.AUTO: phrase("proposals within the automatic bounds are done without asking"),
 }
 _ORDER = ("default", "project", "rule", "run")
+SCOPES = {"project": phrase("project"), "rule": phrase("rule"), "run": phrase("run")}
 
 
 KL_POLICIES = ("guarded", "target-tracking", "gradient-guard", "article", "none")
 
 
+def scope_word(scope: str) -> str:
+    known = SCOPES.get(scope)
+    return t(known) if known else scope
+
+
 def steering_table(choices: Sequence[SteeringView]) -> Component:
     """Which KL policy is at the wheel, where one was chosen."""
     if not choices:
-        return html.P("No KL policy steers a run: what is proposed comes from rules alone.", className="quiet")
-    names = ("For", "Name", "KL policy", "Said by", html.Span("Deed", className="unseen"))
+        return html.P(t("No KL policy steers a run: what is proposed comes from rules alone."), className="quiet")
+    names = (t("For"), t("Name"), t("KL policy"), t("Said by"), html.Span(t("Deed"), className="unseen"))
     head = html.Thead(html.Tr([html.Th(name, scope="col") for name in names]))
     return html.Table([head, html.Tbody([_steering(choice) for choice in choices])], className="lines")
 
 
 def _steering(choice: SteeringView) -> Component:
     own = ", ".join(f"{name} {number(value)}" for name, value in choice.settings.items() if _is_number(value))
-    words = "The wheel is free again: from the next step on no KL policy asks for anything there."
-    back = do("Yes, take it back", "take-steering-back", subject_of(choice.scope, choice.name))
+    words = t("The wheel is free again: from the next step on no KL policy asks for anything there.")
+    back = do(t("Yes, take it back"), "take-steering-back", subject_of(choice.scope, choice.name))
     warning = html.Div(visible(choice.warning, 300), className="muted") if choice.warning else None
     return html.Tr(
         [
-            html.Td(choice.scope),
+            html.Td(scope_word(choice.scope)),
             html.Td(visible(choice.name, LONGEST_NAME)),
             html.Td([html.B(choice.kl_policy), f" ({own})" if own else "", warning], className="detail"),
-            html.Td([*visible(choice.changed_by or "somebody", LONGEST_NAME), ", ", when(choice.changed_at)]),
-            html.Td(ask_once("Take back", words, back)),
+            html.Td([*visible(choice.changed_by or t("somebody"), LONGEST_NAME), ", ", when(choice.changed_at)]),
+            html.Td(ask_once(t("Take back"), words, back)),
         ]
     )
 
@@ -57,7 +64,7 @@ def _is_number(value: object) -> TypeGuard[float]:
 
 
 def new_steering() -> list[Component]:
-    holders = {"run": "its id", "project": "its name"}
+    holders = {"run": t("its id"), "project": t("its name")}
     return [_steer(scope, holder) for scope, holder in holders.items()]
 
 
@@ -65,19 +72,24 @@ def _steer(scope: str, holder: str) -> Component:
     answers = [do(name, "steer", subject_of(scope, name), tone="") for name in KL_POLICIES]
     fields = [
         say("steer", scope, "name", scope.capitalize(), holder=holder),
-        say_number("steer", scope, "Target", None, hint="KL per token in nats; empty: the run's own"),
+        say_number("steer", scope, t("Target"), None, hint=t("KL per token in nats; empty: the run's own")),
     ]
-    words = (
-        "From the next step on it asks for changes of the KL coefficient, as this page's policies let it: "
-        "observed, waiting for approval, or done. guarded is the recommended one."
+    words = t(
+        "From the next step on it asks for changes of the KL coefficient, as this page's "
+        "policies let it: observed, waiting for approval, or done. guarded is the "
+        "recommended one."
     )
-    return ask_once(f"Steer a {scope}", words, html.Div([*fields, html.Div(answers, className="buttons")]))
+    return ask_once(
+        t("Steer a {scope}", scope=t(SCOPES[scope])),
+        words,
+        html.Div([*fields, html.Div(answers, className="buttons")]),
+    )
 
 
 def policy_table(policies: Sequence[PolicyView]) -> Component:
     rows = sorted(policies, key=lambda p: (_place(p.scope), p.name))
-    names = ("For", "Name", "Policy", "Said by", html.Span("Deed", className="unseen"))
-    return line_table("Policies", names, [_row(policy) for policy in rows])
+    names = (t("For"), t("Name"), t("Policy"), t("Said by"), html.Span(t("Deed"), className="unseen"))
+    return line_table(t("Policies"), names, [_row(policy) for policy in rows])
 
 
 def _place(scope: str) -> int:
@@ -87,7 +99,7 @@ def _place(scope: str) -> int:
 def _row(policy: PolicyView) -> Component:
     return html.Tr(
         [
-            html.Td("every run" if policy.scope == "default" else policy.scope),
+            html.Td(t("every run") if policy.scope == "default" else scope_word(policy.scope)),
             html.Td(visible(policy.name, LONGEST_NAME) if policy.name else "–"),
             html.Td(
                 [mark(POLICIES[policy.policy]), html.Span(f" {MEANINGS[policy.policy]}", className="muted")],
@@ -101,30 +113,34 @@ def _row(policy: PolicyView) -> Component:
 
 def _said_by(policy: PolicyView) -> list[Component]:
     if not policy.chosen:
-        return ["the service's settings"]
+        return [t("the service's settings")]
     since = [", ", when(policy.changed_at)] if policy.changed_at is not None else []
-    return [*visible(policy.changed_by or "somebody", LONGEST_NAME), *since]
+    return [*visible(policy.changed_by or t("somebody"), LONGEST_NAME), *since]
 
 
 def _take_back(policy: PolicyView) -> Component:
     if not policy.chosen:
         return None
-    words = "What the service's own settings say holds again."
+    words = t("What the service's own settings say holds again.")
     return ask_once(
-        "Take back", words, do("Yes, take it back", "take-policy-back", subject_of(policy.scope, policy.name))
+        t("Take back"),
+        words,
+        do(t("Yes, take it back"), "take-policy-back", subject_of(policy.scope, policy.name)),
     )
 
 
 def new_policy() -> list[Component]:
     """For each scope one question; the policies are the answers to it."""
-    holders = {"run": "its id", "rule": "its name, or policy:guarded", "project": "its name"}
+    holders = {"run": t("its id"), "rule": t("its name, or policy:guarded"), "project": t("its name")}
     return [_for(scope, holder) for scope, holder in holders.items()]
 
 
 def _for(scope: str, holder: str) -> Component:
-    answers = [do(POLICIES[p].word, "choose-policy", subject_of(scope, p.value), tone="") for p in Policy]
+    answers = [do(POLICIES[p].said, "choose-policy", subject_of(scope, p.value), tone="") for p in Policy]
     act = html.Div(
         [say("choose-policy", scope, "name", scope.capitalize(), holder=holder), *answers], className="row"
     )
-    words = "From now on this holds over the service's own settings, until it is taken back. Administrators can."
-    return ask_once(f"For a {scope}", words, act)
+    words = t(
+        "From now on this holds over the service's own settings, until it is taken back. Administrators can."
+    )
+    return ask_once(t("For a {scope}", scope=t(SCOPES[scope])), words, act)

@@ -13,6 +13,7 @@ from rlvitals.contract.health import HealthView
 from rlvitals.contract.rulebook import RuleBookView
 from rlvitals_dashboard.api import Api, ApiError
 from rlvitals_dashboard.components import Component, visible
+from rlvitals_dashboard.language import t
 from rlvitals_dashboard.words import plural
 
 LOOK_MS = 10_000
@@ -52,20 +53,27 @@ async def _told(ask: Callable[[], Awaitable[_View]], tell: Callable[[_View], Com
 
 def tell_rules(book: RuleBookView) -> Component:
     """Nothing while the files are in force."""
-    since = f"The {plural(book.rules, 'rule')} loaded at {book.loaded_at:%Y-%m-%d %H:%M} UTC go on judging."
-    return _notice("A rule file is not in force", since, book.problems)
+    since = t(
+        "The {rules} loaded at {loaded_at} UTC go on judging.",
+        rules=plural(book.rules, "rule"),
+        loaded_at=f"{book.loaded_at:%Y-%m-%d %H:%M}",
+    )
+    return _notice(t("A rule file is not in force"), since, book.problems)
 
 
 def tell_channels(book: ChannelBookView) -> Component:
     """Nothing while all channels are as they are written."""
-    rest = f"The {plural(book.channels, 'channel')} in force go on; one that was right before goes on as it was."
-    return _notice("A channel is not in force as it is written", rest, book.problems)
+    rest = t(
+        "The {channels} in force go on; one that was right before goes on as it was.",
+        channels=plural(book.channels, "channel"),
+    )
+    return _notice(t("A channel is not in force as it is written"), rest, book.problems)
 
 
 def tell_health(health: HealthView) -> Component:
     """Nothing while all parts are well."""
     ill = [f"{part.name}: {part.words}" for part in health.parts if not part.well]
-    return _notice("The service is not well", "What it shows may be old, and alerts may go unheard.", ill)
+    return _notice(t("The service is not well"), t("What it shows may be old, and alerts may go unheard."), ill)
 
 
 def _notice(title: str, rest: str, problems: Sequence[str]) -> Component:
@@ -73,6 +81,6 @@ def _notice(title: str, rest: str, problems: Sequence[str]) -> Component:
         return None
     left = len(problems) - SHOWN_MAX
     lines = [html.Li(visible(problem, 300)) for problem in problems[:SHOWN_MAX]]
-    more = [html.Li(f"and {plural(left, 'more problem')}")] if left > 0 else []
+    more = [html.Li(t("and {problems}", problems=plural(left, "more problem")))] if left > 0 else []
     body = [html.Strong(title), html.P(rest), html.Ul([*lines, *more])]
     return html.Div(body, className="notice tone-warning", role="status")

@@ -13,11 +13,12 @@ from rlvitals.contract.alert import Truth
 from rlvitals.contract.rulebook import BoardRun, RuleBoardRow, RuleBoardView, StandingView
 from rlvitals_dashboard.asking import ask_once, do, say, subject_of
 from rlvitals_dashboard.components import LONGEST_NAME, Component, aria, mark, panel, visible
+from rlvitals_dashboard.language import phrase, t
 from rlvitals_dashboard.theme import SEVERITIES, STANDINGS
 from rlvitals_dashboard.words import number, plural
 
 HOLDS, QUIET, UNKNOWN, DORMANT, NOWHERE = "holds", "quiet", "unknown", "dormant", "nowhere"
-HOLD_NOW = "hold now"
+HOLD_NOW = phrase("hold now")
 NAMED_MAX = 3
 """Runs that a line names."""
 
@@ -72,33 +73,37 @@ def _line(row: RuleBoardRow, alone: bool) -> Line:
 def _value(standing: StandingView) -> str:
     if standing.value is None and standing.threshold is None:
         return ""
-    limit = f" against {number(standing.threshold)}" if standing.threshold is not None else ""
+    limit = (
+        t(" against {threshold}", threshold=number(standing.threshold)) if standing.threshold is not None else ""
+    )
     return f"{number(standing.value)}{limit}"
 
 
 def summary(board: RuleBoardView) -> str:
-    over = f"{plural(len(board.runs), 'run')}" if board.runs else "no run"
-    more = f" and {board.left_out} more that are not shown" if board.left_out else ""
-    return f"{plural(len(board.rules), 'rule')} in force, looked at on {over}{more}"
+    over = plural(len(board.runs), "run") if board.runs else t("no run")
+    more = t(" and {count} more that are not shown", count=board.left_out) if board.left_out else ""
+    return t(
+        "{rules} in force, looked at on {over}{more}", rules=plural(len(board.rules), "rule"), over=over, more=more
+    )
 
 
 def chips(board: RuleBoardView, at: Callable[[str], str], here: str) -> Component:
     """The states with how many rules are in each; every one is an address."""
     counts = Counter(line.state for line in lines_of(board))
-    every = [("", f"All {len(board.rules)}")]
-    each = [(state, f"{STANDINGS[state].word} {counts[state]}") for state in STANDINGS if counts[state]]
+    every = [("", t("All {count}", count=len(board.rules)))]
+    each = [(state, f"{STANDINGS[state].said} {counts[state]}") for state in STANDINGS if counts[state]]
     links = [
         dcc.Link(words, href=at(state), className="here" if state == here else "")
         for state, words in (*every, *each)
     ]
-    return html.Nav(links, className="tabs", **aria(label="States"))
+    return html.Nav(links, className="tabs", **aria(label=t("States")))
 
 
 def board_panels(lines: Sequence[Line], runs: Sequence[BoardRun], prefix: str) -> Component:
     """What holds, then a table for each group of rules."""
     if not lines:
         return panel(
-            "Rules", html.P("No rule fits. Take words or the state out of the filter.", className="quiet")
+            t("Rules"), html.P(t("No rule fits. Take words or the state out of the filter."), className="quiet")
         )
     groups: dict[str, list[Line]] = {HOLD_NOW: [line for line in lines if line.state == HOLDS]}
     for line in lines:
@@ -106,16 +111,18 @@ def board_panels(lines: Sequence[Line], runs: Sequence[BoardRun], prefix: str) -
             groups.setdefault(line.row.group, []).append(line)
     names = {run.id: run.name or run.id for run in runs}
     return [
-        panel(
-            group.replace("_", " ").capitalize()[:LONGEST_NAME], _table(some, names, prefix), count=str(len(some))
-        )
+        panel(_heading(group), _table(some, names, prefix), count=str(len(some)))
         for group, some in groups.items()
         if some
     ]
 
 
+def _heading(group: str) -> str:
+    return t(HOLD_NOW).capitalize() if group == HOLD_NOW else group.replace("_", " ").capitalize()[:LONGEST_NAME]
+
+
 def _table(lines: Sequence[Line], names: Mapping[str, str], prefix: str) -> Component:
-    columns = ("Rule", "Severity", "Stands", "Says")
+    columns = (t("Rule"), t("Severity"), t("Stands"), t("Says"))
     head = html.Thead(html.Tr([html.Th(name, scope="col") for name in columns]))
     body = html.Tbody([_row(line, names, prefix) for line in lines])
     return html.Table([head, body], className="lines rules")
@@ -134,8 +141,12 @@ def _row(line: Line, names: Mapping[str, str], prefix: str) -> Component:
 
 
 def _stands(line: Line, names: Mapping[str, str], prefix: str) -> list[Component]:
-    of = f" on {line.counts[HOLDS]} of {len(names)}" if line.state == HOLDS and len(names) > 1 else ""
-    parts: list[Component] = [mark(STANDINGS[line.state], words=f"{STANDINGS[line.state].word}{of}")]
+    of = (
+        t(" on {some} of {count}", some=line.counts[HOLDS], count=len(names))
+        if line.state == HOLDS and len(names) > 1
+        else ""
+    )
+    parts: list[Component] = [mark(STANDINGS[line.state], words=f"{STANDINGS[line.state].said}{of}")]
     parts += [_run_link(run, names[run], prefix) for run in line.holding[:NAMED_MAX] if len(names) > 1]
     return parts
 
@@ -154,24 +165,24 @@ def rule_page(prefix: str, rule: str, severity: str) -> str:
 def about(row: RuleBoardRow) -> Component:
     """What it says, when it fires and why this number; where it is written."""
     facts = [
-        ("What it says", html.P(visible(row.summary, 800))),
-        ("Fires when", html.Pre(visible(row.expr, 2000), className="code")),
-        ("Why this number", html.P(visible(row.reason, 800)) if row.reason else None),
-        ("What it proposes", html.P(row.acts.replace("_", " ")) if row.acts else None),
-        ("Written in", html.P(html.Code(visible(row.where, 300)))),
+        (t("What it says"), html.P(visible(row.summary, 800))),
+        (t("Fires when"), html.Pre(visible(row.expr, 2000), className="code")),
+        (t("Why this number"), html.P(visible(row.reason, 800)) if row.reason else None),
+        (t("What it proposes"), html.P(row.acts.replace("_", " ")) if row.acts else None),
+        (t("Written in"), html.P(html.Code(visible(row.where, 300)))),
     ]
     told = [part for name, value in facts if value is not None for part in (html.Dt(name), html.Dd(value))]
-    return panel("The rule", html.Dl(told, className="told"))
+    return panel(t("The rule"), html.Dl(told, className="told"))
 
 
 def standings_table(row: RuleBoardRow, runs: Sequence[BoardRun], prefix: str) -> Component:
     """How it stands on each run; what holds comes first."""
     if not runs:
-        words = "No run is going on. Choose a past one on the page of all rules, or try the rule on some."
+        words = t("No run is going on. Choose a past one on the page of all rules, or try the rule on some.")
         return html.P(words, className="quiet")
     order = list(STANDINGS)
     pairs = sorted(zip(runs, row.standings, strict=True), key=lambda pair: order.index(state_of(pair[1])))
-    columns = ("Run", "Stands", "Value", "Limit", "Why")
+    columns = (t("Run"), t("Stands"), t("Value"), t("Limit"), t("Why"))
     head = html.Thead(html.Tr([html.Th(name, scope="col") for name in columns]))
     return html.Table(
         [head, html.Tbody([_standing(run, standing, prefix) for run, standing in pairs])], className="lines"
@@ -194,15 +205,15 @@ def _standing(run: BoardRun, standing: StandingView, prefix: str) -> Component:
 def rule_deeds(row: RuleBoardRow, prefix: str) -> Component:
     way = f"{prefix}rules/edit?{urlencode({'rule': row.rule, 'severity': row.severity.value})}"
     subject = subject_of(row.rule, row.severity.value)
-    words = (
-        "A message that says that it is a test goes at once to every channel that would hear of this rule. No "
-        "alert is made. With a run only to those that listen to that run."
+    words = t(
+        "A message that says that it is a test goes at once to every channel that would hear "
+        "of this rule. No alert is made. With a run only to those that listen to that run."
     )
     act = html.Div(
         [
-            say("test-rule", subject, "run", "As if on run", holder="its id; empty: any"),
-            do("Yes, send the test", "test-rule", subject),
+            say("test-rule", subject, "run", t("As if on run"), holder=t("its id; empty: any")),
+            do(t("Yes, send the test"), "test-rule", subject),
         ]
     )
-    fire = ask_once("Test-fire", words, act)
-    return html.Div([dcc.Link("Edit and try it", href=way, className="button"), fire], className="buttons own")
+    fire = ask_once(t("Test-fire"), words, act)
+    return html.Div([dcc.Link(t("Edit and try it"), href=way, className="button"), fire], className="buttons own")

@@ -10,6 +10,7 @@ from rlvitals.contract.view import ChannelTest
 from rlvitals_dashboard.api import Api
 from rlvitals_dashboard.asking import parts_of
 from rlvitals_dashboard.components import Component, notice, visible
+from rlvitals_dashboard.language import t
 from rlvitals_dashboard.words import plural
 
 
@@ -19,17 +20,17 @@ async def test_fire(api: Api, subject: str, said: Mapping[str, object]) -> Compo
     run = said.get("run")
     told = await api.test_rule(rule, severity, run.strip() if isinstance(run, str) else "")
     lines = [html.Li([html.B(test.channel), _answer(test)]) for test in told.tests]
-    deaf = f"Would not hear of it: {', '.join(told.deaf)}." if told.deaf else ""
+    deaf = t("Would not hear of it: {deaf}.", deaf=", ".join(told.deaf)) if told.deaf else ""
     if not lines:
-        words = deaf or "There is no channel yet: add one on the page of channels."
-        return notice("Nobody would hear of this rule.", words, tone="warning")
+        words = deaf or t("There is no channel yet: add one on the page of channels.")
+        return notice(t("Nobody would hear of this rule."), words, tone="warning")
     well = all(test.delivered for test in told.tests)
-    title = f"{plural(len(lines), 'channel')} would hear of it."
+    title = t("{channels} would hear of it.", channels=plural(len(lines), "channel"))
     return html.Div(
         [notice(title, deaf, tone="good" if well else "critical"), html.Ul(lines, className="answers")]
     )
 
 
 def _answer(test: ChannelTest) -> Component:
-    how = " took the test: " if test.delivered else " did not take the test: "
-    return html.Span([how, html.Q(visible(test.answer, 300)) if test.answer else "it said nothing"])
+    how = t(" took the test: ") if test.delivered else t(" did not take the test: ")
+    return html.Span([how, html.Q(visible(test.answer, 300)) if test.answer else t("it said nothing")])

@@ -15,6 +15,7 @@ from rlvitals.contract.rulebook import BacktestView, TriedRule
 from rlvitals.contract.view import RunView
 from rlvitals_dashboard.api import Api, ApiError
 from rlvitals_dashboard.components import Component, folded, mark, named, notice, panel, visible
+from rlvitals_dashboard.language import t, woven
 from rlvitals_dashboard.theme import CHANGES, SEVERITIES
 from rlvitals_dashboard.words import number, plural
 
@@ -64,21 +65,31 @@ def tried(told: BacktestView, names: Mapping[str, str]) -> Component:
     found = outcomes(told)
     kinds = Counter(one.kind for one in found)
     steps = sum(run.steps for run in told.runs)
-    said = ", ".join(f"{kinds[kind]} {CHANGES[kind].word.lower()}" for kind in CHANGES if kinds[kind])
-    over = f"Over {plural(len(told.runs), 'run')} and {plural(steps, 'step')}"
-    head = f"{over}: alerts {said}." if said else f"{over}: no alert, before or after."
+    said = ", ".join(f"{kinds[kind]} {CHANGES[kind].said.lower()}" for kind in CHANGES if kinds[kind])
+    over = t("Over {runs} and {steps}", runs=plural(len(told.runs), "run"), steps=plural(steps, "step"))
+    head = (
+        t("{over}: alerts {said}.", over=over, said=said)
+        if said
+        else t("{over}: no alert, before or after.", over=over)
+    )
     differs = [one for one in found if one.kind != "same"]
     same = [one for one in found if one.kind == "same"]
     body: list[Component] = [html.P(head)]
     if differs:
         body.append(_table(differs, names))
     if same:
-        body.append(folded(f"{plural(len(same), 'alert')} as before", _table(same, names), is_open=not differs))
-    return [panel("Before and after", body), _record(told)]
+        body.append(
+            folded(
+                t("{alerts} as before", alerts=plural(len(same), "alert")),
+                _table(same, names),
+                is_open=not differs,
+            )
+        )
+    return [panel(t("Before and after"), body), _record(told)]
 
 
 def _table(found: Sequence[Outcome], names: Mapping[str, str]) -> Component:
-    columns = ("Run", "Alert", "Severity", "In force now", "With this text", "Change")
+    columns = (t("Run"), t("Alert"), t("Severity"), t("In force now"), t("With this text"), t("Change"))
     head = html.Thead(html.Tr([html.Th(name, scope="col") for name in columns]))
     rows = [
         html.Tr(
@@ -86,8 +97,8 @@ def _table(found: Sequence[Outcome], names: Mapping[str, str]) -> Component:
                 html.Td(visible(names.get(one.run, one.run), 60), className="detail"),
                 html.Td(html.Code(one.alert)),
                 html.Td(mark(SEVERITIES[one.severity])),
-                html.Td([html.Span("now: ", className="phone"), _steps(one.before)]),
-                html.Td([html.Span("then: ", className="phone"), _steps(one.after)]),
+                html.Td([html.Span(t("now: "), className="phone"), _steps(one.before)]),
+                html.Td([html.Span(t("then: "), className="phone"), _steps(one.after)]),
                 html.Td(mark(CHANGES[one.kind])),
             ]
         )
@@ -101,22 +112,34 @@ def _steps(steps: Sequence[int]) -> str:
         return "quiet"
     shown = ", ".join(f"{step:,}" for step in steps[:STEPS_MAX])
     rest = len(steps) - STEPS_MAX
-    return f"{'step' if len(steps) == 1 else 'steps'} {shown}" + (f" and {rest:,} more" if rest > 0 else "")
+    told = t("step {steps}", steps=shown) if len(steps) == 1 else t("steps {steps}", steps=shown)
+    return told + (t(" and {count} more", count=rest) if rest > 0 else "")
 
 
 def _record(told: BacktestView) -> Component:
     """How right it is: only where somebody said which runs went bad."""
     if not told.bad_runs:
-        hint = "Say which runs went bad, and from which step, to see how often each rule is right."
+        hint = t("Say which runs went bad, and from which step, to see how often each rule is right.")
         return html.P(hint, className="quiet")
     heard = told.bad_runs - len(told.quiet)
-    named = f"{heard} of {plural(told.bad_runs, 'bad run')} would have been named"
-    false = f"{plural(told.false_alarms, 'false alarm')} on {plural(told.healthy_steps, 'healthy step')}"
-    words = f"{named}; {false}, {number(told.false_per_thousand)} per 1,000."
-    head = html.Thead(html.Tr([html.Th(name, scope="col") for name in ("Rule", "Severity", "Fired", "Right")]))
+    named = t("{heard} of {runs} would have been named", heard=heard, runs=plural(told.bad_runs, "bad run"))
+    false = t(
+        "{alarms} on {steps}",
+        alarms=plural(told.false_alarms, "false alarm"),
+        steps=plural(told.healthy_steps, "healthy step"),
+    )
+    words = t(
+        "{named}; {false}, {rate} per 1,000.",
+        named=named,
+        false=false,
+        rate=number(told.false_per_thousand),
+    )
+    head = html.Thead(
+        html.Tr([html.Th(name, scope="col") for name in (t("Rule"), t("Severity"), t("Fired"), t("Right"))])
+    )
     rows = [_rule(rule) for rule in told.rules]
     table = html.Table([head, html.Tbody(rows)], className="lines") if rows else None
-    return panel("How right it is with this text", [html.P(words), table])
+    return panel(t("How right it is with this text"), [html.P(words), table])
 
 
 def _rule(rule: TriedRule) -> Component:
@@ -138,14 +161,14 @@ def choose_runs(runs: Sequence[RunView], asked: str) -> Component:
         html.Button(["+ ", *named(run)], id={"type": "add-run", "run": run.id}, className="button quiet")
         for run in runs[:OFFERED_MAX]
     ]
-    none = html.P("No run has reported yet. Import a log to have one.", className="quiet") if not adds else None
+    none = html.P(t("No run has reported yet. Import a log to have one."), className="quiet") if not adds else None
     return [
-        html.Label(["Runs", field], className="whose-run"),
+        html.Label([t("Runs"), field], className="whose-run"),
         html.Div(adds, className="run-choice"),
         none,
         dcc.Store(id="tried-names", data={run.id: run.name or run.id for run in runs}),
         html.Div(id="tried-since", className="tried-runs"),
-        html.Button("Try it", id="try", className="button"),
+        html.Button(t("Try it"), id="try", className="button"),
     ]
 
 
@@ -176,7 +199,9 @@ def register_trial(app: Dash, api: Api) -> None:
     def since(text: str | None) -> Component:
         chosen = chosen_of(text or "")
         if not chosen:
-            return html.P("Choose runs, then say which of them went bad, and from which step.", className="quiet")
+            return html.P(
+                t("Choose runs, then say which of them went bad, and from which step."), className="quiet"
+            )
         return [_since(run, step) for run, step in chosen.items()]
 
     @app.callback(
@@ -201,7 +226,7 @@ def register_trial(app: Dash, api: Api) -> None:
             raise PreventUpdate
         bad = {one["run"]: None if step is None else int(step) for one, step in zip(ids, steps, strict=True)}
         if not bad:
-            return notice("On which runs?", "Choose at least one.", tone="warning"), no_update
+            return notice(t("On which runs?"), t("Choose at least one."), tone="warning"), no_update
         asked = {"runs": ",".join(run if step is None else f"{run}@{step}" for run, step in bad.items())}
         try:
             return tried(await api.backtest(bad, text or ""), names or {}), asked
@@ -213,4 +238,4 @@ def _since(run: str, step: int | None) -> Component:
     field = dcc.Input(
         id={"type": "since", "run": run}, type="number", value=step, min=0, step=1, placeholder="it was well"
     )
-    return html.Label([html.Span([*visible(run, 60), ": went bad at step"]), field])
+    return html.Label([html.Span(woven("{run}: went bad at step", run=visible(run, 60))), field])

@@ -10,21 +10,27 @@ from dash import html
 from rlvitals.contract.view import SilencePurpose, SilenceState, SilenceView
 from rlvitals_dashboard.asking import ask_once, do, say, say_number
 from rlvitals_dashboard.components import LONGEST_NAME, Component, folded, mark, visible, when
+from rlvitals_dashboard.language import phrase, t, woven
 from rlvitals_dashboard.theme import SILENCE_STATES
 from rlvitals_dashboard.words import duration
 
 HUSH_S = 3600.0
 """How long one press silences an alert."""
-FIELDS = ("project", "run", "rule", "severity", "tag")
+FIELDS = {
+    "project": phrase("Project"),
+    "run": phrase("Run"),
+    "rule": phrase("Rule"),
+    "severity": phrase("Severity"),
+    "tag": phrase("Tag"),
+}
 """What the form asks for; the others can be given by REST and on the command line."""
 _HINTS = {
     "project": "math-*",
-    "run": "name or id",
+    "run": phrase("name or id"),
     "rule": "kl_*",
-    "severity": "info, warning or critical",
-    "tag": "",
+    "severity": phrase("info, warning or critical"),
 }
-_PURPOSES = {SilencePurpose.SILENCE: "Silence", SilencePurpose.MAINTENANCE: "Maintenance"}
+_PURPOSES = {SilencePurpose.SILENCE: phrase("Silence"), SilencePurpose.MAINTENANCE: phrase("Maintenance")}
 _ORDER = (SilenceState.ACTIVE, SilenceState.RESTING, SilenceState.PENDING)
 
 
@@ -37,25 +43,29 @@ def silence_list(silences: Sequence[SilenceView]) -> Component:
     over = [s for s in silences if s.state is SilenceState.ENDED]
     body: list[Component] = [html.Ol([_row(s) for s in live], className="silences")] if live else []
     if not live:
-        body.append(html.P("No alert is silenced.", className="quiet"))
+        body.append(html.P(t("No alert is silenced."), className="quiet"))
     if over:
-        body.append(folded(f"{len(over)} of the past", html.Ol([_row(s) for s in over], className="silences")))
+        body.append(
+            folded(
+                t("{count} of the past", count=len(over)), html.Ol([_row(s) for s in over], className="silences")
+            )
+        )
     return body
 
 
 def _row(silence: SilenceView) -> Component:
     over = silence.state is SilenceState.ENDED
     end = ask_once(
-        "End it",
-        "From now on messages about these alerts go out again.",
-        do("Yes, end it", "end-silence", silence.id),
+        t("End it"),
+        t("From now on messages about these alerts go out again."),
+        do(t("Yes, end it"), "end-silence", silence.id),
     )
     return html.Li(
         [
             html.Div(
                 [
                     mark(SILENCE_STATES[silence.state]),
-                    html.Strong(_PURPOSES[silence.purpose]),
+                    html.Strong(t(_PURPOSES[silence.purpose])),
                     *_matchers(silence),
                 ]
             ),
@@ -73,20 +83,28 @@ def _matchers(silence: SilenceView) -> list[Component]:
 
 def _times(silence: SilenceView) -> list[Component]:
     if silence.state is SilenceState.ENDED:
-        return ["ended ", when(silence.ends_at)]
+        return woven("ended {moment}", moment=when(silence.ends_at))
     if silence.cron:
         lasts = duration(silence.lasts_s) if silence.lasts_s is not None else "–"
-        again: list[Component] = [
-            html.Code(visible(silence.cron, 60)),
-            f" for {lasts}, ",
-            *visible(silence.zone, 60),
-        ]
+        again: list[Component] = woven(
+            "{cron} for {lasts}, {zone}",
+            cron=html.Code(visible(silence.cron, 60)),
+            lasts=lasts,
+            zone=visible(silence.zone, 60),
+        )
         if silence.now_until is not None:
-            return ["now, until ", when(silence.now_until), "; again at ", *again]
-        return [*again, *(["; next ", when(silence.next_at)] if silence.next_at is not None else [])]
+            return woven("now, until {moment}; again at {again}", moment=when(silence.now_until), again=again)
+        return [
+            *again,
+            *(woven("; next {moment}", moment=when(silence.next_at)) if silence.next_at is not None else []),
+        ]
     if silence.state is SilenceState.PENDING:
-        return ["begins ", when(silence.starts_at), ", for ", _span(silence.starts_at, silence.ends_at)]
-    return ["ends ", when(silence.ends_at)]
+        return woven(
+            "begins {moment}, for {span}",
+            moment=when(silence.starts_at),
+            span=_span(silence.starts_at, silence.ends_at),
+        )
+    return woven("ends {moment}", moment=when(silence.ends_at))
 
 
 def _span(start: datetime, end: datetime) -> str:
@@ -94,9 +112,9 @@ def _span(start: datetime, end: datetime) -> str:
 
 
 def _who(silence: SilenceView) -> list[Component]:
-    said: list[Component] = [*visible(silence.who or "somebody", LONGEST_NAME), ", ", when(silence.created_at)]
+    said: list[Component] = [*visible(silence.who or t("somebody"), LONGEST_NAME), ", ", when(silence.created_at)]
     if silence.ended_by:
-        said += ["; ended by ", *visible(silence.ended_by, LONGEST_NAME)]
+        said += woven("; ended by {name}", name=visible(silence.ended_by, LONGEST_NAME))
     return [*said, ": ", *visible(silence.why, 300)] if silence.why else said
 
 
@@ -104,33 +122,33 @@ def new_silence() -> Component:
     act = html.Div(
         [
             *_which("silence"),
-            say_number("silence", "", "Hours that it lasts", 1, low=0),
-            say("silence", "", "why", "Why"),
-            do("Yes, silence them", "silence", ""),
+            say_number("silence", "", t("Hours that it lasts"), 1, low=0),
+            say("silence", "", "why", t("Why")),
+            do(t("Yes, silence them"), "silence", ""),
         ]
     )
-    words = "Alerts that fit all of this go on and stand on the pages; nobody gets a message, until it is over."
-    return ask_once("Silence alerts", words, act, tone="primary")
+    words = t("Alerts that fit all of this go on and stand on the pages; nobody gets a message, until it is over.")
+    return ask_once(t("Silence alerts"), words, act, tone="primary")
 
 
 def new_maintenance() -> Component:
     act = html.Div(
         [
             *_which("maintenance"),
-            say("maintenance", "", "starts", "From (UTC)", holder="now, or 2026-03-01 22:00"),
-            say_number("maintenance", "", "Hours that it lasts", 2, low=0),
-            say("maintenance", "", "cron", "Comes again", holder="no, or 0 22 * * 6"),
-            say("maintenance", "", "zone", "Time zone of that", value="UTC"),
-            say("maintenance", "", "why", "Why"),
-            do("Yes, plan it", "maintenance", ""),
+            say("maintenance", "", "starts", t("From (UTC)"), holder=t("now, or 2026-03-01 22:00")),
+            say_number("maintenance", "", t("Hours that it lasts"), 2, low=0),
+            say("maintenance", "", "cron", t("Comes again"), holder=t("no, or 0 22 * * 6")),
+            say("maintenance", "", "zone", t("Time zone of that"), value="UTC"),
+            say("maintenance", "", "why", t("Why")),
+            do(t("Yes, plan it"), "maintenance", ""),
         ]
     )
-    words = (
-        "In these hours nobody gets a message about alerts that fit all of this. "
-        "To have it come again, give minute, hour, day, month and weekday as cron does."
+    words = t(
+        "In these hours nobody gets a message about alerts that fit all of this. To have it "
+        "come again, give minute, hour, day, month and weekday as cron does."
     )
-    return ask_once("Plan maintenance", words, act)
+    return ask_once(t("Plan maintenance"), words, act)
 
 
 def _which(deed: str) -> list[Component]:
-    return [say(deed, "", name, name.capitalize(), holder=_HINTS[name] or "any") for name in FIELDS]
+    return [say(deed, "", name, t(FIELDS[name]), holder=t(_HINTS.get(name, phrase("any")))) for name in FIELDS]

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from rlvitals.contract.report import TokenDetail
 from rlvitals.contract.view import TextView
+from rlvitals_dashboard.language import t
 from rlvitals_dashboard.words import Piece, pieces
 
 BREAKS = frozenset({"special", "added", "reserved", "unassigned", "out_of_range"})
@@ -80,7 +81,7 @@ def _bytes(digits: str) -> bytes | None:
 def _alone(token: Token) -> tuple[Piece, ...]:
     if token.kind in NO_TOKEN:
         kind = token.kind.replace("_", " ")
-        return (Piece(shown=f"[{kind} id {token.token_id}]", name=f"{kind}: no text stands for it"),)
+        return (Piece(shown=f"[{kind} id {token.token_id}]", name=t("{kind}: no text stands for it", kind=kind)),)
     if token.piece is None:
         return (Piece(shown=f"[id {token.token_id}]"),)
     return tuple(byte_pieces(token.piece.decode("utf-8", "surrogateescape")))
@@ -113,6 +114,6 @@ def byte_pieces(text: str) -> Iterator[Piece]:
         code = int(piece.name[2:], 16) if piece.name.startswith("U+") else 0
         if code in _ESCAPED:
             byte = f"{code - 0xDC00:02X}"
-            yield Piece(shown=f"\\x{byte}", name=f"byte {byte}, part of no character")
+            yield Piece(shown=f"\\x{byte}", name=t("byte {byte}, part of no character", byte=byte))
         else:
             yield piece

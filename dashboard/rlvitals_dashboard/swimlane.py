@@ -15,6 +15,7 @@ from rlvitals.contract.alert import Alert, AlertState
 from rlvitals.contract.incident import Axis, IncidentStory, Lane, lanes, onset_of
 from rlvitals.contract.view import CommandView, EventView
 from rlvitals_dashboard.components import Component, aria, visible
+from rlvitals_dashboard.language import t
 from rlvitals_dashboard.theme import SEVERITIES
 
 LEAST = 0.006
@@ -30,13 +31,16 @@ def swimlane(story: IncidentStory, way: Way) -> Component:
     return html.Div(
         [
             html.Ol(rows, className="lanes"),
-            _marks("Checkpoints", [_saved(event, axis) for event in story.checkpoints]),
-            _marks("Actions", [_done(command, axis) for command in applied]),
+            _marks(t("Checkpoints"), [_saved(event, axis) for event in story.checkpoints]),
+            _marks(t("Actions"), [_done(command, axis) for command in applied]),
             html.Div(
                 [
-                    html.Span(f"step {axis.first:,}"),
-                    html.Span(f"first alert: step {story.incident.onset_step:,}", className="at-onset"),
-                    html.Span(f"step {axis.last:,}"),
+                    html.Span(t("step {step}", step=axis.first)),
+                    html.Span(
+                        t("first alert: step {step}", step=story.incident.onset_step),
+                        className="at-onset",
+                    ),
+                    html.Span(t("step {step}", step=axis.last)),
                 ],
                 className="lane-axis",
             ),
@@ -55,7 +59,7 @@ def _lane(lane: Lane, axis: Axis, way: Way) -> Component:
                 [html.Span(look.mark, className="mark", **aria(hidden="true")), html.Code(visible(lane.rule, 80))],
                 href=way(lane.onset - room, lane.onset + room),
                 className="lane-name",
-                title="The charts around its onset",
+                title=t("The charts around its onset"),
             ),
             html.Div(
                 [piece for alert in lane.alerts for piece in _bar(alert, axis)],
@@ -71,11 +75,18 @@ def _lane(lane: Lane, axis: Axis, way: Way) -> Component:
 def words_of(lane: Lane) -> str:
     last = lane.alerts[-1]
     if last.state is not AlertState.RESOLVED:
-        until = "goes on"
+        until = t("goes on")
     else:
-        until = "over" if last.resolved_step is None else f"until step {last.resolved_step:,}"
-    times = f", {len(lane.alerts):,} times" if len(lane.alerts) > 1 else ""
-    return f"{SEVERITIES[lane.severity].word}: {lane.rule} from step {lane.onset:,}{times}, {until}"
+        until = t("over") if last.resolved_step is None else t("until step {step}", step=last.resolved_step)
+    times = t(", {count} times", count=len(lane.alerts)) if len(lane.alerts) > 1 else ""
+    return t(
+        "{severity}: {rule} from step {onset}{times}, {until}",
+        severity=SEVERITIES[lane.severity].said,
+        rule=lane.rule,
+        onset=lane.onset,
+        times=times,
+        until=until,
+    )
 
 
 def _bar(alert: Alert, axis: Axis) -> list[Component]:
@@ -102,12 +113,12 @@ def _marks(title: str, marks: Sequence[Component]) -> Component:
 
 def _saved(event: EventView, axis: Axis) -> Component:
     step = event.step or 0
-    return _mark("◇", f"checkpoint at step {step:,}", axis.share(step))
+    return _mark("◇", t("checkpoint at step {step}", step=step), axis.share(step))
 
 
 def _done(command: CommandView, axis: Axis) -> Component:
     step = command.step or 0
-    return _mark("▼", f"{command.kind.value} applied at step {step:,}", axis.share(step))
+    return _mark("▼", t("{kind} applied at step {step}", kind=command.kind.value, step=step), axis.share(step))
 
 
 def _mark(sign: str, words: str, share: float) -> Component:

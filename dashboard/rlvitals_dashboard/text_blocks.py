@@ -9,7 +9,8 @@ from dash import dcc, html
 
 from rlvitals.contract.view import RunView, TextStepView, TextView
 from rlvitals_dashboard import token_heat
-from rlvitals_dashboard.components import WHY_KEPT, Component, attempt_choices, notice, panel, text_signs, visible
+from rlvitals_dashboard.components import Component, attempt_choices, notice, panel, text_signs, visible, why_kept
+from rlvitals_dashboard.language import t, woven
 from rlvitals_dashboard.text_panel import (
     Way,
     difference,
@@ -29,7 +30,7 @@ LONGEST_PLAIN = 20_000
 def chooser(view: View, run: RunView, way: Way) -> Component:
     """A form as the web knows it: the answer is a page with an address of its own."""
     shown = [
-        dcc.Link(word, href=way(show=key, text=""), className="chip here" if key == view.show else "chip")
+        dcc.Link(t(word), href=way(show=key, text=""), className="chip here" if key == view.show else "chip")
         for key, word in SHOWS.items()
     ]
     step = "" if view.step is None else view.step
@@ -37,10 +38,10 @@ def chooser(view: View, run: RunView, way: Way) -> Component:
     hidden = [dcc.Input(type="hidden", name=name, value=value) for name, value in kept.items() if value]
     form = html.Form(
         [
-            html.Label(["Step", dcc.Input(name="step", value=step, inputMode="numeric", maxLength=17)]),
-            html.Label(["Containing", dcc.Input(name="find", value=view.find, maxLength=LONGEST_WORDS)]),
+            html.Label([t("Step"), dcc.Input(name="step", value=step, inputMode="numeric", maxLength=17)]),
+            html.Label([t("Containing"), dcc.Input(name="find", value=view.find, maxLength=LONGEST_WORDS)]),
             *hidden,
-            html.Button("Show", type="submit", className="button"),
+            html.Button(t("Show"), type="submit", className="button"),
         ],
         action=way(),
         method="GET",
@@ -72,12 +73,12 @@ def step_block(steps: Sequence[TextStepView], here: int | None, view: View, way:
     newer = min((s for s in known if here is not None and s > here), default=None)
     follows = view.step is None and not view.of
     ways = [
-        _way("‹ Older step", older, "ArrowLeft", way),
-        _way("Newer step ›", newer, "ArrowRight", way),
-        _choice("Newest, as it comes", follows, way(step=None, of="", text="")),
-        _choice("Worst of the whole attempt", bool(view.of), way(step=None, of="run", text="")),
+        _way(t("‹ Older step"), older, "ArrowLeft", way),
+        _way(t("Newer step ›"), newer, "ArrowRight", way),
+        _choice(t("Newest, as it comes"), follows, way(step=None, of="", text="")),
+        _choice(t("Worst of the whole attempt"), bool(view.of), way(step=None, of="run", text="")),
     ]
-    title = "All steps" if here is None else f"Step {here:,}"
+    title = t("All steps") if here is None else t("Step {here}", here=here)
     return panel(title, [html.Div(ways, className="chips"), step_strip(steps, here, way)], key="step-panel")
 
 
@@ -99,13 +100,15 @@ def listing(texts: Sequence[TextView], here: int, view: View, way: Way, *, any_s
         return no_texts()
     if not texts:
         words = (
-            "No completion of this step fits."
+            t("No completion of this step fits.")
             if view.show or view.find
-            else "No completion of this step was kept."
+            else t("No completion of this step was kept.")
         )
-        return panel("Completions", [html.P(words), dcc.Link("Show all", href=way(show="", find="", text=""))])
+        return panel(
+            t("Completions"), [html.P(words), dcc.Link(t("Show all"), href=way(show="", find="", text=""))]
+        )
     links = text_links(texts, here, way, name_step=bool(view.of))
-    return panel("Completions", links, count=f"{len(texts)}, worst first")
+    return panel(t("Completions"), links, count=t("{count}, worst first", count=len(texts)))
 
 
 def detail(
@@ -113,16 +116,19 @@ def detail(
 ) -> Component:
     """One completion; ``gone`` says that it is not there any more."""
     if gone:
-        words = ["It was deleted, or its address is wrong. ", dcc.Link("Show the others", href=way(text=""))]
-        return notice("This completion is not here", words, tone="warning")
+        words = woven(
+            "It was deleted, or its address is wrong. {link}",
+            link=dcc.Link(t("Show the others"), href=way(text="")),
+        )
+        return notice(t("This completion is not here"), words, tone="warning")
     if text is None:
         return None
-    title = f"Step {text.step:,}, sample {text.sample}"
+    title = t("Step {step}, sample {sample}", step=text.step, sample=text.sample)
     return [
-        panel(title, _reading(text, view, way), count=WHY_KEPT.get(text.why, "sample")),
-        panel("Scripts", script_bar(text.completion)),
+        panel(title, _reading(text, view, way), count=why_kept(text.why)),
+        panel(t("Scripts"), script_bar(text.completion)),
         panel(
-            "Other completions of the prompt",
+            t("Other completions of the prompt"),
             [same_prompt(kin, view.against, way), difference(text, other) if other is not None else None],
         ),
     ]
@@ -134,7 +140,7 @@ def _reading(text: TextView, view: View, way: Way) -> list[Component]:
     heat = heat if heat in token_heat.offered(told) else None
     head = [html.Div(text_signs(text), className="signs"), prompt_fold(text)]
     if told is None or not told.pieces or not text.token_ids:
-        words = (
+        words = t(
             "The trainer told no bytes of its tokens: where a decoder put U+FFFD, what stood there is not known."
         )
         return [
@@ -153,13 +159,15 @@ def _reading(text: TextView, view: View, way: Way) -> list[Component]:
 
 
 def _pages(count: int, at: int, way: Way) -> Component:
-    words = html.Span(f"{count:,} tokens", className="muted")
+    words = html.Span(t("{count} tokens", count=count), className="muted")
     if count <= TOKENS_SHOWN and not at:
         return html.Div(words, className="chips")
     last = min(at + TOKENS_SHOWN, count)
-    ways: list[Component] = [html.Span(f"Tokens {at:,} to {last - 1:,} of {count:,}", className="muted")]
+    ways: list[Component] = [
+        html.Span(t("Tokens {at} to {last} of {count}", at=at, last=last - 1, count=count), className="muted")
+    ]
     if at:
-        ways.append(dcc.Link("‹ Tokens before", href=way(at=max(at - TOKENS_SHOWN, 0)), className="chip"))
+        ways.append(dcc.Link(t("‹ Tokens before"), href=way(at=max(at - TOKENS_SHOWN, 0)), className="chip"))
     if last < count:
-        ways.append(dcc.Link("Tokens after ›", href=way(at=last), className="chip"))
+        ways.append(dcc.Link(t("Tokens after ›"), href=way(at=last), className="chip"))
     return html.Div(ways, className="chips")

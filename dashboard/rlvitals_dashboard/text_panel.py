@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from dash import dcc, html
 
 from rlvitals.contract.view import TextStepView, TextView
-from rlvitals_dashboard.components import WHY_KEPT, Component, aria, folded, panel, text_signs, visible
+from rlvitals_dashboard.components import Component, aria, folded, panel, text_signs, visible, why_kept
+from rlvitals_dashboard.language import t, woven
 from rlvitals_dashboard.script_mix import SCRIPTS, script_mix
 from rlvitals_dashboard.spelling import byte_pieces, plainly
 from rlvitals_dashboard.text_diff import compare, is_cut
@@ -34,15 +35,15 @@ def step_strip(steps: Sequence[TextStepView], here: int | None, way: Way) -> Com
     most = max((s.invalid_utf8 for s in steps), default=0)
     bars = [_bar(step, most, step.step == here, way) for step in reversed(steps)]
     return html.Div(
-        bars, className="strip", role="region", tabIndex=0, **aria(label="Steps with completions, oldest first")
+        bars, className="strip", role="region", tabIndex=0, **aria(label=t("Steps with completions, oldest first"))
     )
 
 
 def _bar(step: TextStepView, most: int, is_here: bool, way: Way) -> Component:
     height = round(100 * math.log1p(step.invalid_utf8) / math.log1p(most)) if most else 0
-    told = f"Step {step.step:,}: {plural(step.texts, 'completion')}"
+    told = t("Step {step}: {completions}", step=step.step, completions=plural(step.texts, "completion"))
     told += f", {plural(step.invalid_utf8, 'broken sequence')}" if step.invalid_utf8 else ""
-    told += f", {step.truncated} cut" if step.truncated else ""
+    told += t(", {truncated} cut", truncated=step.truncated) if step.truncated else ""
     fill = html.Span(className="fill", style={"height": f"{max(height, 6)}%"})
     tone = "critical" if step.invalid_utf8 else "warning" if step.truncated else "idle"
     classes = f"bar tone-{tone}{' here' if is_here else ''}"
@@ -60,13 +61,17 @@ def text_links(texts: Sequence[TextView], here: int, way: Way, *, name_step: boo
 
 
 def _entry(text: TextView, is_here: bool, way: Way, name_step: bool) -> Component:
-    title = f"step {text.step:,}, sample {text.sample}" if name_step else f"sample {text.sample}"
+    title = (
+        t("step {step}, sample {sample}", step=text.step, sample=text.sample)
+        if name_step
+        else t("sample {sample}", sample=text.sample)
+    )
     start = text.completion[:_EXCERPT]
     link = dcc.Link(
         [
-            html.Span([html.Strong(title), html.Span(WHY_KEPT.get(text.why, "sample"), className="muted")]),
+            html.Span([html.Strong(title), html.Span(why_kept(text.why), className="muted")]),
             html.Span(text_signs(text)),
-            html.Span(visible(start) or "(empty)", className="start"),
+            html.Span(visible(start) or t("(empty)"), className="start"),
         ],
         href=way(text=text.number),
         className="entry here" if is_here else "entry",
@@ -77,7 +82,7 @@ def _entry(text: TextView, is_here: bool, way: Way, name_step: bool) -> Componen
 def script_bar(completion: str) -> Component:
     mix = script_mix(completion)
     if not mix:
-        return html.P("No letters: no script to tell.", className="quiet")
+        return html.P(t("No letters: no script to tell."), className="quiet")
     parts = [
         html.Span(className=f"part script-{key}", style={"width": f"{100 * share:.2f}%"}) for key, share in mix
     ]
@@ -93,17 +98,17 @@ def script_bar(completion: str) -> Component:
 def same_prompt(kin: Sequence[TextView], against: int, way: Way) -> Component:
     """From which other completion of the prompt to tell the difference."""
     if not kin:
-        return html.P("No other completion of this prompt was kept.", className="quiet")
+        return html.P(t("No other completion of this prompt was kept."), className="quiet")
     links = [_other(one, one.number == against, way) for one in kin]
     rest = links[OTHERS_SHOWN:]
-    more = folded(f"{len(rest)} more", html.Div(rest, className="chips")) if rest else None
+    more = folded(t("{count} more", count=len(rest)), html.Div(rest, className="chips")) if rest else None
     return html.Div([html.Div(links[:OTHERS_SHOWN], className="chips"), more])
 
 
 def _other(one: TextView, is_here: bool, way: Way) -> Component:
-    reward = "" if one.reward is None else f", reward {number(one.reward)}"
+    reward = "" if one.reward is None else t(", reward {reward}", reward=number(one.reward))
     return dcc.Link(
-        f"step {one.step:,}, sample {one.sample}{reward}",
+        t("step {step}, sample {sample}{reward}", step=one.step, sample=one.sample, reward=reward),
         href=way(against="" if is_here else one.number),
         className="chip here" if is_here else "chip",
     )
@@ -114,11 +119,17 @@ def difference(text: TextView, other: TextView) -> Component:
     older, newer = sorted((text, other), key=lambda one: one.number)
     before, after = plainly(older), plainly(newer)
     if before == after:
-        return html.P(f"Nothing changed from step {older.step:,} to step {newer.step:,}: each byte is the same.")
+        return html.P(
+            t(
+                "Nothing changed from step {older} to step {newer}: each byte is the same.",
+                older=older.step,
+                newer=newer.step,
+            )
+        )
     tags = {"gone": html.Del, "new": html.Ins, "same": html.Span}
     parts = [tags[change.kind](shown_pieces(byte_pieces(change.text))) for change in compare(before, after)]
-    title = f"From step {older.step:,} (struck out) to step {newer.step:,} (underlined)"
-    cut = html.P("Only the beginning of both is compared.", className="quiet")
+    title = t("From step {older} (struck out) to step {newer} (underlined)", older=older.step, newer=newer.step)
+    cut = html.P(t("Only the beginning of both is compared."), className="quiet")
     return html.Div(
         [
             html.P(title, className="muted"),
@@ -130,23 +141,25 @@ def difference(text: TextView, other: TextView) -> Component:
 
 def prompt_fold(text: TextView) -> Component:
     if not text.prompt:
-        return html.P("Its prompt was not told.", className="quiet")
-    return folded("Prompt", html.Pre(visible(text.prompt, 8_000), className="prompt", tabIndex=0))
+        return html.P(t("Its prompt was not told."), className="quiet")
+    return folded(t("Prompt"), html.Pre(visible(text.prompt, 8_000), className="prompt", tabIndex=0))
 
 
 def no_texts() -> Component:
     return panel(
-        "No completion has been kept yet",
+        t("No completion has been kept yet"),
         [
             html.P(
-                "The trainer sends a few completions of each step: the most broken, the longest, some at random."
+                t(
+                    "The trainer sends a few completions of each step: the most broken, the longest, "
+                    "some at random."
+                )
             ),
             html.P(
-                [
-                    "They come with the first generation, unless ",
-                    html.Code("RLVITALS_TEXTS=0"),
-                    " keeps them at home.",
-                ]
+                woven(
+                    "They come with the first generation, unless {code} keeps them at home.",
+                    code=html.Code("RLVITALS_TEXTS=0"),
+                )
             ),
         ],
     )

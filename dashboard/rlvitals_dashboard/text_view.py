@@ -7,7 +7,14 @@ from dataclasses import dataclass, fields
 from typing import Any
 from urllib.parse import quote, urlencode
 
-SHOWS = {"": "All", "broken": "Broken bytes", "cut": "Cut by the limit", "kept": "Kept as a worst"}
+from rlvitals_dashboard.language import phrase
+
+SHOWS = {
+    "": phrase("All"),
+    "broken": phrase("Broken bytes"),
+    "cut": phrase("Cut by the limit"),
+    "kept": phrase("Kept as a worst"),
+}
 LONGEST_WORDS = 200
 
 

@@ -12,6 +12,7 @@ from rlvitals.contract.alert import AlertState, Severity
 from rlvitals.contract.command import CommandState, Policy
 from rlvitals.contract.hooks import HookState
 from rlvitals.contract.view import Light, RunState, SilenceState
+from rlvitals_dashboard.language import phrase, t
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,6 +127,11 @@ class Look:
     mark: str
     word: str
 
+    @property
+    def said(self) -> str:
+        """The word in the visitor's language."""
+        return t(self.word)
+
 
 SEVERITIES = {
     Severity.CRITICAL: Look(tone="critical", mark="◆", word="Critical"),
@@ -141,10 +147,10 @@ LIGHTS = {
 }
 
 ALERT_STATES = {
-    AlertState.FIRING: "Firing",
-    AlertState.PENDING: "Pending",
-    AlertState.RESOLVED: "Resolved",
-    AlertState.INACTIVE: "Inactive",
+    AlertState.FIRING: phrase("Firing"),
+    AlertState.PENDING: phrase("Pending"),
+    AlertState.RESOLVED: phrase("Resolved"),
+    AlertState.INACTIVE: phrase("Inactive"),
 }
 
 RUN_STATES = {

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from rlvitals.contract.report import TokenDetail
+from rlvitals_dashboard.language import phrase
 
 Values = Sequence[float | None]
 
@@ -48,7 +49,7 @@ def _itself(value: float) -> float:
 HEATS = (
     Heat(
         key="kl",
-        title="KL to the reference (k3)",
+        title=phrase("KL to the reference (k3)"),
         unit="nat",
         needs=("logp", "ref_logp"),
         bounds=(0.01, 0.1, 1.0, 10.0),
@@ -56,7 +57,7 @@ HEATS = (
     ),
     Heat(
         key="ratio",
-        title="Ratio of trainer to sampler",
+        title=phrase("Ratio of trainer to sampler"),
         unit="",
         needs=("logp", "rollout_logp"),
         bounds=(0.05, 0.2, 0.7, 2.0),
@@ -65,7 +66,7 @@ HEATS = (
     ),
     Heat(
         key="advantage",
-        title="Advantage",
+        title=phrase("Advantage"),
         unit="",
         needs=("advantage",),
         bounds=(0.1, 0.5, 1.0, 2.0),
@@ -73,7 +74,7 @@ HEATS = (
     ),
     Heat(
         key="surprise",
-        title="Surprise (−log-prob)",
+        title=phrase("Surprise (−log-prob)"),
         unit="nat",
         needs=("logp",),
         bounds=(1.0, 2.0, 4.0, 8.0),
@@ -81,7 +82,7 @@ HEATS = (
     ),
     Heat(
         key="rollout_surprise",
-        title="Surprise of the sampler",
+        title=phrase("Surprise of the sampler"),
         unit="nat",
         needs=("rollout_logp",),
         bounds=(1.0, 2.0, 4.0, 8.0),

@@ -12,6 +12,7 @@ from rlvitals.contract.report import TokenDetail
 from rlvitals.contract.view import TextView
 from rlvitals_dashboard import token_heat
 from rlvitals_dashboard.components import Component, aria
+from rlvitals_dashboard.language import t
 from rlvitals_dashboard.spelling import Cluster, Token, byte_pieces, spell
 from rlvitals_dashboard.token_heat import Heat
 from rlvitals_dashboard.words import Piece, number
@@ -39,9 +40,9 @@ def token_view(text: TextView, heat: Heat | None, first: int) -> Component:
     return html.Div(
         [
             html.Div(
-                spans, className="tokens", tabIndex=0, role="region", **aria(label="Tokens of the completion")
+                spans, className="tokens", tabIndex=0, role="region", **aria(label=t("Tokens of the completion"))
             ),
-            html.P("Point at a token, or walk with the arrow keys.", id="token-told", role="status"),
+            html.P(t("Point at a token, or walk with the arrow keys."), id="token-told", role="status"),
         ]
     )
 
@@ -53,7 +54,7 @@ def _span(cluster: Cluster, detail: TokenDetail, heat: Heat | None) -> Component
         classes.append(token_heat.look(heat, token_heat.worst(heat, values)))
     told = "\n".join(told_of(token, detail) for token in cluster.tokens[:_TOKENS_NAMED])
     rest = len(cluster.tokens) - _TOKENS_NAMED
-    title = f"{told}\nand {rest} more tokens of the same character" if rest > 0 else told
+    title = t("{told}\nand {rest} more tokens of the same character", told=told, rest=rest) if rest > 0 else told
     return html.Span(shown_pieces(cluster.pieces), className=" ".join(classes), title=title)
 
 
@@ -63,21 +64,21 @@ def told_of(token: Token, detail: TokenDetail) -> str:
 
 
 def _facts(token: Token, detail: TokenDetail) -> Iterator[str]:
-    yield f"token {token.place:,}"
-    yield f"id {token.token_id}"
+    yield t("token {place}", place=token.place)
+    yield t("id {token_id}", token_id=str(token.token_id))
     if token.kind:
         yield token.kind.replace("_", " ")
     if token.piece is not None:
         shown = "".join(piece.shown for piece in byte_pieces(token.piece.decode("utf-8", "surrogateescape")))
         yield f"“{shown[:40]}”".replace("\n", "⏎").replace("\t", "⇥")
         cut = " …" if len(token.piece) > _PIECE_BYTES else ""
-        yield f"bytes {token.piece[:_PIECE_BYTES].hex(' ').upper()}{cut}"
+        yield t("bytes {bytes}{cut}", bytes=token.piece[:_PIECE_BYTES].hex(" ").upper(), cut=cut)
     for name, told in detail.scores.items():
         yield f"{name} {number(told[token.place] if token.place < len(told) else None)}"
     for heat in token_heat.offered(detail):
         if len(heat.needs) > 1:
             value = token_heat.value_at(heat, detail, token.place)
-            yield f"{heat.title} {number(value)} {heat.unit}".strip()
+            yield f"{t(heat.title)} {number(value)} {heat.unit}".strip()
 
 
 def heat_legend(heat: Heat) -> Component:
@@ -85,10 +86,14 @@ def heat_legend(heat: Heat) -> Component:
     steps = [html.Span("", className=f"tok swatch heat-{level}") for level in range(5)]
     marks = [
         html.Span(word, className=f"tok {look}")
-        for look, word in (("nan", "NaN"), ("pos-inf", "+Inf"), ("neg-inf", "−Inf"), ("missing", "missing"))
+        for look, word in (("nan", "NaN"), ("pos-inf", "+Inf"), ("neg-inf", "−Inf"), ("missing", t("missing")))
     ]
-    cold: list[Component] = [html.Span("", className="tok swatch cold-4"), "below 0"] if _turns(heat) else []
-    ends = [html.Span(f"under {number(low)}"), *steps, html.Span(f"{number(high)} {heat.unit} and more".strip())]
+    cold: list[Component] = [html.Span("", className="tok swatch cold-4"), t("below 0")] if _turns(heat) else []
+    ends = [
+        html.Span(t("under {low}", low=number(low))),
+        *steps,
+        html.Span(t("{value} and more", value=f"{number(high)} {heat.unit}".strip())),
+    ]
     return html.Div([*ends, *cold, *marks], className="legend")
 
 
@@ -101,9 +106,9 @@ def heat_choice(detail: TokenDetail | None, chosen: Heat | None, hrefs: dict[str
     heats = token_heat.offered(detail)
     if not heats:
         return None
-    ways: list[tuple[str, Any]] = [("Plain", ""), *((heat.title, heat.key) for heat in heats)]
+    ways: list[tuple[str, Any]] = [(t("Plain"), ""), *((t(heat.title), heat.key) for heat in heats)]
     here = chosen.key if chosen is not None else ""
     links = [
         dcc.Link(title, href=hrefs[key], className="chip here" if key == here else "chip") for title, key in ways
     ]
-    return html.Div([html.Span("Heat", className="muted"), *links], className="chips")
+    return html.Div([html.Span(t("Heat"), className="muted"), *links], className="chips")

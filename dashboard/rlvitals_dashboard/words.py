@@ -1,4 +1,4 @@
-"""How numbers, units and untrusted text are written down. Pure."""
+"""How numbers, units and untrusted text are written down, in the visitor's language."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rlvitals.contract.metrics import Family
+from rlvitals_dashboard.language import counted, phrase, t
 
-NAN, POS_INF, NEG_INF, MISSING = "NaN", "+Inf", "−Inf", "missing"
+NAN, POS_INF, NEG_INF, MISSING = "NaN", "+Inf", "−Inf", phrase("missing")
 
 _PREFIXES = ((1e12, 1e12, "T"), (1e9, 1e9, "G"), (1e6, 1e6, "M"), (1e4, 1e3, "k"))
 """From this size on, divided by this, with this letter."""
@@ -18,42 +19,42 @@ _UNITS = {
     "nat": "nat",
     "s": "s",
     "By": "B",
-    "{token}": "tokens",
-    "{completion}": "completions",
-    "{sequence}": "sequences",
-    "{char}": "characters",
-    "{sequence}/1000": "per 1,000 tokens",
-    "{char}/1000": "per 1,000 tokens",
-    "{value}": "values",
-    "{parameter}": "parameters",
-    "{function}": "reward functions",
-    "{step}": "steps",
-    "{record}": "records",
-    "{error}": "errors",
+    "{token}": phrase("tokens"),
+    "{completion}": phrase("completions"),
+    "{sequence}": phrase("sequences"),
+    "{char}": phrase("characters"),
+    "{sequence}/1000": phrase("per 1,000 tokens"),
+    "{char}/1000": phrase("per 1,000 tokens"),
+    "{value}": phrase("values"),
+    "{parameter}": phrase("parameters"),
+    "{function}": phrase("reward functions"),
+    "{step}": phrase("steps"),
+    "{record}": phrase("records"),
+    "{error}": phrase("errors"),
 }
 
 FAMILIES = {
-    Family.TEXT: "Text health",
-    Family.LENGTH: "Length",
-    Family.REWARD: "Reward and groups",
-    Family.COMPONENT: "Reward components",
-    Family.KL: "KL to the reference",
-    Family.RATIO: "Importance ratio",
-    Family.CORRECTION: "Importance correction",
-    Family.POLICY: "Policy",
-    Family.CRITIC: "Critic",
-    Family.GRADIENT: "Gradient",
-    Family.NUMERICS: "Numerics",
-    Family.GUARD: "Guards",
-    Family.PROGRESS: "Progress",
-    Family.SELF: "RL Vitals itself",
+    Family.TEXT: phrase("Text health"),
+    Family.LENGTH: phrase("Length"),
+    Family.REWARD: phrase("Reward and groups"),
+    Family.COMPONENT: phrase("Reward components"),
+    Family.KL: phrase("KL to the reference"),
+    Family.RATIO: phrase("Importance ratio"),
+    Family.CORRECTION: phrase("Importance correction"),
+    Family.POLICY: phrase("Policy"),
+    Family.CRITIC: phrase("Critic"),
+    Family.GRADIENT: phrase("Gradient"),
+    Family.NUMERICS: phrase("Numerics"),
+    Family.GUARD: phrase("Guards"),
+    Family.PROGRESS: phrase("Progress"),
+    Family.SELF: phrase("RL Vitals itself"),
 }
 
 
 def number(value: float | None) -> str:
     """Four significant digits; NaN, +Inf, −Inf and missing are four different words."""
     if value is None:
-        return MISSING
+        return t(MISSING)
     if math.isnan(value):
         return NAN
     if math.isinf(value):
@@ -75,11 +76,13 @@ def _finite(value: float) -> str:
 
 
 def unit(code: str) -> str:
-    return _UNITS.get(code, code)
+    known = _UNITS.get(code)
+    return t(known) if known else "" if code in _UNITS else code
 
 
 def plural(count: int, one: str, many: str = "") -> str:
-    return f"{count:,} {one if count == 1 else many or one + 's'}"
+    """``1 run``, ``2 runs``: the catalogue knows it by its second form, ``{count} runs``."""
+    return counted(count, f"{{count}} {one}", f"{{count}} {many or one + 's'}")
 
 
 def duration(seconds: float) -> str:
@@ -88,19 +91,22 @@ def duration(seconds: float) -> str:
         return number(seconds)
     whole = round(seconds)
     if whole < 120:
-        return f"{whole} s"
+        return t("{seconds} s", seconds=whole)
     minutes = round(whole / 60)
     days, hours, rest = minutes // 1440, minutes // 60 % 24, minutes % 60
     if days:
-        return plural(days, "day") + (f" {hours} h" if hours else "")
-    return " ".join(part for part in (f"{hours} h" if hours else "", f"{rest} min" if rest else "") if part)
+        return plural(days, "day") + (t(" {hours} h", hours=hours) if hours else "")
+    if not rest:
+        return t("{hours} h", hours=hours)
+    return t("{hours} h {minutes} min", hours=hours, minutes=rest) if hours else t("{minutes} min", minutes=rest)
 
 
 def steps(numbers: tuple[int, ...], most: int = 3) -> str:
     """``step 4`` or ``steps 4, 9, 12 and 5 more``: the latest ones, since these are looked for."""
     shown = ", ".join(f"{n:,}" for n in numbers[-most:])
     rest = len(numbers) - most
-    return f"{'step' if len(numbers) == 1 else 'steps'} {shown}" + (f" and {rest:,} earlier" if rest > 0 else "")
+    told = t("step {steps}", steps=shown) if len(numbers) == 1 else t("steps {steps}", steps=shown)
+    return told + (t(" and {count} earlier", count=rest) if rest > 0 else "")
 
 
 def markup(text: str) -> str:

@@ -14,6 +14,7 @@ from rlvitals_dashboard.audit_panel import audit_table
 from rlvitals_dashboard.components import Component, panel
 from rlvitals_dashboard.deeds import verdict_place
 from rlvitals_dashboard.heart import Block, Heart, Query
+from rlvitals_dashboard.language import t
 from rlvitals_dashboard.live import fingerprint
 
 FILTERS = ("run", "who", "what")
@@ -25,7 +26,7 @@ async def layout(api: Api, prefix: str, query: Query) -> Component:
     blocks = await heart(prefix).draw(api, asked)
     return html.Main(
         [
-            html.Div([html.H1("Audit"), html.P("Nothing is ever removed from it.")], className="page-head"),
+            html.Div([html.H1(t("Audit")), html.P(t("Nothing is ever removed from it."))], className="page-head"),
             nav.tabs(prefix, "control/audit"),
             html.Div([_filter(prefix, asked), _deeds(asked)], className="filters"),
             blocks["list"],
@@ -42,7 +43,7 @@ def _filter(prefix: str, asked: Query) -> Component:
         html.Label([name.capitalize(), dcc.Input(name=name, value=asked.get(name, ""), maxLength=LONGEST_FILTER)])
         for name in FILTERS
     ]
-    show = html.Button("Show", type="submit", className="button")
+    show = html.Button(t("Show"), type="submit", className="button")
     return html.Form([*fields, show], action=f"{prefix}control/audit", method="GET", className="filter")
 
 
@@ -51,25 +52,25 @@ def _deeds(asked: Query) -> Component:
     wanted = {name: asked[name] for name in FILTERS if name in asked}
     files = [
         html.A(
-            f"Export {form.upper()}",
+            t("Export {form}", form=form.upper()),
             href=f"/api/v1/audit/export?{urlencode({**wanted, 'form': form})}",
             className="button",
             download=f"audit.{form}",
         )
         for form in ("csv", "jsonl")
     ]
-    return html.Div([do("Check the chain", "check-audit", "", tone=""), *files], className="buttons")
+    return html.Div([do(t("Check the chain"), "check-audit", "", tone=""), *files], className="buttons")
 
 
 def heart(prefix: str) -> Heart:
     async def look(api: Api, query: Query) -> Mapping[str, Block]:
         shown, older = await api.audit(query)
         way = f"{prefix}control/audit?{urlencode({**query, 'cursor': older})}" if older else ""
-        more = dcc.Link("Older lines", href=way, refresh=True) if older else None
+        more = dcc.Link(t("Older lines"), href=way, refresh=True) if older else None
         return {
             "list": Block(
                 stamp=fingerprint(shown, older),
-                make=lambda: panel("Lines", [audit_table(shown, prefix), more], count="newest first"),
+                make=lambda: panel(t("Lines"), [audit_table(shown, prefix), more], count=t("newest first")),
             )
         }
 

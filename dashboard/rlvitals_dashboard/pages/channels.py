@@ -18,6 +18,7 @@ from rlvitals_dashboard.channel_panel import (
 from rlvitals_dashboard.components import Component, panel
 from rlvitals_dashboard.deeds import verdict_place
 from rlvitals_dashboard.heart import Block, Heart, Query
+from rlvitals_dashboard.language import t
 from rlvitals_dashboard.live import fingerprint
 from rlvitals_dashboard.nav import PREFIX
 
@@ -30,7 +31,7 @@ async def _look(api: Api, _query: Query) -> Mapping[str, Block]:
         "channels": Block(stamp=fingerprint(channels), make=lambda: channel_cards(channels)),
         "messages": Block(
             stamp=fingerprint(deliveries),
-            make=lambda: panel("Messages", delivery_list(deliveries, PREFIX), count="newest first"),
+            make=lambda: panel(t("Messages"), delivery_list(deliveries, PREFIX), count=t("newest first")),
         ),
     }
 
@@ -42,7 +43,7 @@ async def layout(api: Api, query: Query) -> Component:
     blocks = await HEART.draw(api, query)
     return html.Main(
         [
-            html.Div([html.H1("Channels"), html.P(blocks["summary"])], className="page-head"),
+            html.Div([html.H1(t("Channels")), html.P(blocks["summary"])], className="page-head"),
             blocks["problems"],
             blocks["channels"],
             html.Div(new_channel(), className="buttons own"),

@@ -19,6 +19,7 @@ from rlvitals_dashboard.course import course, ranks_of
 from rlvitals_dashboard.deeds import verdict_place
 from rlvitals_dashboard.effect_panel import effect_panel
 from rlvitals_dashboard.heart import Block, Heart, Query
+from rlvitals_dashboard.language import t, woven
 from rlvitals_dashboard.live import fingerprint
 from rlvitals_dashboard.theme import COMMAND_STATES
 from rlvitals_dashboard.words import number
@@ -57,16 +58,16 @@ def heart(prefix: str) -> Heart:
             "head": Block(stamp=fingerprint(command, run.name), make=lambda: _head(command, run, prefix)),
             "decision": Block(
                 stamp=fingerprint(command if waits else None),
-                make=lambda: panel("Waits for your decision", decision(command, run)) if waits else None,
+                make=lambda: panel(t("Waits for your decision"), decision(command, run)) if waits else None,
             ),
-            "course": Block(stamp=fingerprint(stations), make=lambda: panel("Its way", course_list(stations))),
+            "course": Block(stamp=fingerprint(stations), make=lambda: panel(t("Its way"), course_list(stations))),
             "effect": Block(
                 stamp=fingerprint(effect),
-                make=lambda: panel("Its effect", effect_panel(effect)) if effect else None,
+                make=lambda: panel(t("Its effect"), effect_panel(effect)) if effect else None,
             ),
-            "about": Block(stamp=fingerprint(command), make=lambda: panel("What it is", _about(command))),
+            "about": Block(stamp=fingerprint(command), make=lambda: panel(t("What it is"), _about(command))),
             "audit": Block(
-                stamp=fingerprint(lines), make=lambda: panel("In the audit", audit_table(lines, prefix))
+                stamp=fingerprint(lines), make=lambda: panel(t("In the audit"), audit_table(lines, prefix))
             ),
         }
 
@@ -77,26 +78,38 @@ def _head(command: CommandView, run: RunView, prefix: str) -> Component:
     look = COMMAND_STATES[command.state]
     where = dcc.Link(named(run), href=f"{prefix}run/{quote(run.id, safe='')}", className="whose")
     return html.Div(
-        [html.H1([*title(command), *outcome(command)]), html.P([mark(look), " on ", where])], className="page-head"
+        [
+            html.H1([*title(command), *outcome(command)]),
+            html.P(woven("{state} on {run}", state=mark(look), run=where)),
+        ],
+        className="page-head",
     )
 
 
 def _about(command: CommandView) -> Component:
     bounds = command.bounds
     facts = [
-        fact("Asked by", html.Span(visible(command.who or "–", 96))),
-        fact("Value", number(command.argument) if command.argument is not None else "none"),
-        fact("Allowed", f"{number(bounds.low)} to {number(bounds.high)}" if bounds else "–"),
+        fact(t("Asked by"), html.Span(visible(command.who or "–", 96))),
+        fact(t("Value"), number(command.argument) if command.argument is not None else t("none")),
         fact(
-            "Before", number(command.before) if command.before is not None else "–", "read back from the trainer"
+            t("Allowed"), t("{low} to {high}", low=number(bounds.low), high=number(bounds.high)) if bounds else "–"
         ),
-        fact("After", number(command.after) if command.after is not None else "–", "read back from the trainer"),
+        fact(
+            t("Before"),
+            number(command.before) if command.before is not None else "–",
+            t("read back from the trainer"),
+        ),
+        fact(
+            t("After"),
+            number(command.after) if command.after is not None else "–",
+            t("read back from the trainer"),
+        ),
     ]
     if command.done_at is None:
-        facts.append(fact("Expires", when(command.expires_at)))
+        facts.append(fact(t("Expires"), when(command.expires_at)))
     words = [
         html.P([html.B(f"{label}: "), *visible(text, 600)])
-        for label, text in (("Why", command.why), ("Reason", command.reason), ("Rule", command.rule))
+        for label, text in ((t("Why"), command.why), (t("Reason"), command.reason), (t("Rule"), command.rule))
         if text
     ]
     return [html.Dl(facts, className="facts"), *words]

@@ -22,6 +22,7 @@ from rlvitals_dashboard.comparison_snapshot import Snapshot, find_run, read_metr
 from rlvitals_dashboard.comparison_view import View, address, choose_metrics, offered
 from rlvitals_dashboard.components import Component, notice
 from rlvitals_dashboard.heart import Block, Heart, Query
+from rlvitals_dashboard.language import t
 from rlvitals_dashboard.theme import pick
 
 VIEW = {"type": "view", "page": "compare"}
@@ -52,7 +53,7 @@ async def layout(api: Api, prefix: str, query: Query) -> Component:
         body = [alone(view, runs, way), *body]
     return html.Main(
         [
-            html.Div([html.H1("Compare"), html.P("runs side by side")], className="page-head"),
+            html.Div([html.H1(t("Compare")), html.P(t("runs side by side"))], className="page-head"),
             blocks["runs"],
             chooser(view, runs, offered(metrics), prefix, way),
             *body,
@@ -96,8 +97,10 @@ async def _draw(api: Api, prefix: str, view: View, theme: str) -> list[Component
     there = [key for key, run in zip(view.runs, found, strict=True) if run is not None]
     metrics = choose_metrics(view, await asyncio.gather(*(read_metrics(api, key) for key in there)))
     if not there or not metrics:
-        words = "None of these runs is there." if not there else "None of these runs has reported a metric yet."
-        return [notice(words, "Charts appear here by themselves as soon as there is something to draw.")]
+        words = (
+            t("None of these runs is there.") if not there else t("None of these runs has reported a metric yet.")
+        )
+        return [notice(words, t("Charts appear here by themselves as soon as there is something to draw."))]
 
     def way(**changes: Any) -> str:
         return address(prefix, view, **changes)
@@ -105,11 +108,11 @@ async def _draw(api: Api, prefix: str, view: View, theme: str) -> list[Component
     seen = await api.compared(there, metrics, view.by, view.first, view.last, view.healthy)
     letters = {key: letter_of(view, key) for key in there}
     zoom = None if view.first is None or view.last is None else (view.first, view.last)
-    hint: Component = html.Span("Drag across a chart to zoom all of them.", className="muted hint")
+    hint: Component = html.Span(t("Drag across a chart to zoom all of them."), className="muted hint")
     if zoom:
-        hint = html.Button("Back to the whole runs", id="compare-unzoom", className="button quiet")
+        hint = html.Button(t("Back to the whole runs"), id="compare-unzoom", className="button quiet")
     tools = html.Div([metric_chips(view, metrics, way), html.Div(hint, className="zoom")], className="tools")
     band = healthy_words(view, seen.healthy, seen.healthy_reason, prefix, way)
-    axis = html.P(f"The axis counts {seen.counted}.", className="muted")
+    axis = html.P(t("The axis counts {counted}.", counted=seen.counted), className="muted")
     panels = drawn(seen, letters, pick(theme), zoom)
     return [*panels[:-1], html.Div([tools, html.Div([axis, band], className="axis-words")]), panels[-1]]

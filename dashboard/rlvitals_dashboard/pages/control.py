@@ -18,6 +18,7 @@ from rlvitals_dashboard.command_panel import command_list, decision, own_command
 from rlvitals_dashboard.components import Component, notice, panel
 from rlvitals_dashboard.deeds import verdict_place
 from rlvitals_dashboard.heart import Block, Heart, Query
+from rlvitals_dashboard.language import t
 from rlvitals_dashboard.live import fingerprint
 from rlvitals_dashboard.words import plural
 
@@ -56,7 +57,7 @@ class Snapshot:
             "decisions": Block(stamp=fingerprint(self.proposed), make=lambda: self._decisions(prefix)),
             "actions": Block(
                 stamp=fingerprint(past),
-                make=lambda: panel("What became of it", command_list(past, prefix, name_run=True)),
+                make=lambda: panel(t("What became of it"), command_list(past, prefix, name_run=True)),
             ),
         }
 
@@ -65,12 +66,18 @@ class Snapshot:
 
     def _summary(self) -> str:
         waiting, under_way = self._counts()
-        decide = f"{plural(waiting, 'proposal')} to decide" if waiting else "nothing to decide"
-        return f"{decide}, {under_way} under way" if under_way else decide
+        decide = (
+            t("{proposals} to decide", proposals=plural(waiting, "proposal"))
+            if waiting
+            else t("nothing to decide")
+        )
+        return t("{decide}, {under_way} under way", decide=decide, under_way=under_way) if under_way else decide
 
     def _decisions(self, prefix: str) -> Component:
         if not self.proposed:
-            return panel("Waits for your decision", html.P("Nothing waits for a decision.", className="quiet"))
+            return panel(
+                t("Waits for your decision"), html.P(t("Nothing waits for a decision."), className="quiet")
+            )
         cards = [
             decision(
                 c,
@@ -80,14 +87,14 @@ class Snapshot:
             )
             for c in self.proposed
         ]
-        return panel("Waits for your decision", cards, key="decisions")
+        return panel(t("Waits for your decision"), cards, key="decisions")
 
 
 async def layout(api: Api, prefix: str, query: Query) -> Component:
     blocks, runs = await asyncio.gather(_heart(prefix).draw(api, query), api.runs())
     return html.Main(
         [
-            html.Div([html.H1("Control"), html.P(blocks["summary"])], className="page-head"),
+            html.Div([html.H1(t("Control")), html.P(blocks["summary"])], className="page-head"),
             nav.tabs(prefix, "control"),
             html.Div(
                 [
@@ -107,13 +114,13 @@ def _own(runs: Sequence[RunView], chosen: str) -> Component:
     """A person's own command: first whose, then what."""
     live = [run for run in runs if run.state not in _OVER]
     if not live:
-        return panel("Ask a run", html.P("No run is going on.", className="quiet"))
+        return panel(t("Ask a run"), html.P(t("No run is going on."), className="quiet"))
     first = chosen if chosen in {run.id for run in live} else live[0].id if len(live) == 1 else ""
     field = dcc.Input(id="own-run", list="own-runs", value=first, placeholder="Which run?", debounce=0.3)
     names = [html.Option(f"{run.name or run.id} ({run.project})"[:120], value=run.id) for run in live]
     known = html.Datalist(names, id="own-runs")
     return panel(
-        "Ask a run", [html.Label(["Run", field], className="whose-run"), known, html.Div(id="own-commands")]
+        t("Ask a run"), [html.Label([t("Run"), field], className="whose-run"), known, html.Div(id="own-commands")]
     )
 
 
@@ -123,12 +130,12 @@ def register(app: Dash, api: Api, prefix: str) -> None:
     @app.callback(Output("own-commands", "children"), Input("own-run", "value"), State("own-run", "id"))
     async def offer(run: str | None, _id: str) -> Component:
         if not run:
-            return html.P("Choose a run to see what it can be asked for.", className="quiet")
+            return html.P(t("Choose a run to see what it can be asked for."), className="quiet")
         try:
             known, steered = await asyncio.gather(api.run(run), api.steered(run))
             return [*own_commands(known), steered_by(steered)]
         except NotFound:
-            return html.P("There is no such run.", className="quiet")
+            return html.P(t("There is no such run."), className="quiet")
         except ApiError as error:
             return notice(error.title, error.detail, tone="critical")
 

@@ -13,6 +13,7 @@ from rlvitals_dashboard.api import Api, ApiError
 from rlvitals_dashboard.components import Component, aria, notice
 from rlvitals_dashboard.heart import Block, Heart, Query
 from rlvitals_dashboard.import_panel import report, timeline
+from rlvitals_dashboard.language import t
 from rlvitals_dashboard.live import fingerprint
 
 LONGEST_RUN = 128
@@ -24,13 +25,13 @@ async def layout(api: Api, prefix: str, query: Query) -> Component:
     return html.Main(
         [
             html.Div(
-                [html.H1("Import"), html.P("A log of a past run, with what would have rung.")],
+                [html.H1(t("Import")), html.P(t("A log of a past run, with what would have rung."))],
                 className="page-head",
             ),
             _drop(),
-            html.Details([html.Summary("More about it"), _options()]),
+            html.Details([html.Summary(t("More about it")), _options()]),
             html.Div(
-                [html.Span(), html.Progress(max="1", **aria(label="Progress of the import"))],
+                [html.Span(), html.Progress(max="1", **aria(label=t("Progress of the import")))],
                 id="import-progress",
                 className="loading",
                 hidden=True,
@@ -47,25 +48,30 @@ def _drop() -> Component:
     formats = ", ".join(form.value for form in Format)
     return html.Label(
         [
-            html.Strong("Drop a log here, or choose one"),
+            html.Strong(t("Drop a log here, or choose one")),
             html.Span(id="import-picker"),
-            html.Span(f"{formats}; also packed with gzip.", className="muted"),
-            html.Span("Nobody is notified of what is past.", className="muted"),
+            html.Span(t("{formats}; also packed with gzip.", formats=formats), className="muted"),
+            html.Span(t("Nobody is notified of what is past."), className="muted"),
         ],
         className="drop",
     )
 
 
 def _options() -> Component:
-    hints = {"project": "default", "name": "the file's name", "run": "made from the log", "every": "1"}
-    labels = {"project": "Project", "name": "Name", "run": "Id", "every": "Steps between lines that say no step"}
+    hints = {"project": "default", "name": t("the file's name"), "run": t("made from the log"), "every": "1"}
+    labels = {
+        "project": t("Project"),
+        "name": t("Name"),
+        "run": t("Id"),
+        "every": t("Steps between lines that say no step"),
+    }
     fields = [
         html.Label([labels[name], dcc.Input(id=f"import-{name}", placeholder=hint, maxLength=128)])
         for name, hint in hints.items()
     ]
     known = html.Datalist([html.Option(value=form.value) for form in Format], id="import-formats")
     form = dcc.Input(id="import-format", list="import-formats", placeholder="found out", maxLength=40)
-    return html.Div([*fields, html.Label(["Format", form]), known], className="import-options")
+    return html.Div([*fields, html.Label([t("Format"), form]), known], className="import-options")
 
 
 async def _timeline(api: Api, prefix: str, run: str) -> Sequence[Component]:

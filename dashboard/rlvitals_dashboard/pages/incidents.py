@@ -17,6 +17,7 @@ from rlvitals_dashboard.api import Api, NotFound
 from rlvitals_dashboard.components import Component, named, panel
 from rlvitals_dashboard.deeds import verdict_place
 from rlvitals_dashboard.heart import Block, Heart, Query
+from rlvitals_dashboard.language import t, woven
 from rlvitals_dashboard.live import fingerprint
 from rlvitals_dashboard.swimlane import charts_way
 from rlvitals_dashboard.words import plural
@@ -69,14 +70,14 @@ class Snapshot:
         if not self.found:
             return None
         links = lines.incident_links(self.found, prefix, chosen, self.attempt)
-        return panel("Incidents", links, count="in the order of onset")
+        return panel(t("Incidents"), links, count=t("in the order of onset"))
 
     def _without(self, prefix: str) -> dict[str, Block]:
         def say() -> Component:
             if self.asked:
                 return lines.gone(self.asked, self.run.id, prefix)
-            words = "No alert of this attempt has fired. When some do, what they mean together stands here."
-            return panel("Nothing went wrong", html.P(words, className="quiet"))
+            words = t("No alert of this attempt has fired. When some do, what they mean together stands here.")
+            return panel(t("Nothing went wrong"), html.P(words, className="quiet"))
 
         none = {name: Block(stamp=0, make=lambda: None) for name in BLOCKS[2:]}
         return none | {"head": Block(stamp=fingerprint(self.asked), make=say)}
@@ -91,28 +92,29 @@ class Snapshot:
                 stamp=fingerprint(
                     one.cause, [(a.id, a.state, a.acknowledged_by) for a in story.alerts], self.channels
                 ),
-                make=lambda: panel("Look after it", parts.deeds(story, self.channels)),
+                make=lambda: panel(t("Look after it"), parts.deeds(story, self.channels)),
             ),
             "onset": Block(
                 stamp=fingerprint(quiet, marks),
-                make=lambda: panel("Order of onset", parts.evidence(story, way), key="onset"),
+                make=lambda: panel(t("Order of onset"), parts.evidence(story, way), key="onset"),
             ),
-            "advice": Block(stamp=fingerprint(quiet), make=lambda: panel("What to do", parts.advice(story))),
+            "advice": Block(stamp=fingerprint(quiet), make=lambda: panel(t("What to do"), parts.advice(story))),
             "files": Block(
-                stamp=fingerprint(one.cause, one.attempt), make=lambda: panel("Post-mortem", parts.exports(story))
+                stamp=fingerprint(one.cause, one.attempt),
+                make=lambda: panel(t("Post-mortem"), parts.exports(story)),
             ),
             "texts": Block(
                 stamp=fingerprint(story.texts, story.named),
                 make=lambda: panel(
-                    "Completions of its onset", parts.guilty(story, prefix), count="guiltiest first"
+                    t("Completions of its onset"), parts.guilty(story, prefix), count=t("guiltiest first")
                 ),
             ),
             "alerts": Block(
-                stamp=fingerprint(story.alerts), make=lambda: panel("Its alerts", parts.alerts(story))
+                stamp=fingerprint(story.alerts), make=lambda: panel(t("Its alerts"), parts.alerts(story))
             ),
             "actions": Block(
                 stamp=fingerprint(story.commands),
-                make=lambda: panel("What was done", parts.done(story, prefix)),
+                make=lambda: panel(t("What was done"), parts.done(story, prefix)),
             ),
         }
 
@@ -123,7 +125,8 @@ async def layout(api: Api, prefix: str, run: str, query: Query) -> Component:
     return html.Main(
         [
             html.Div(
-                [html.H1(["Incidents of ", *named(known)]), html.P(blocks["summary"])], className="page-head"
+                [html.H1(woven("Incidents of {known}", known=named(known))), html.P(blocks["summary"])],
+                className="page-head",
             ),
             nav.run_tabs(prefix, run, "Incidents"),
             lines.attempt_links(known, prefix, asked.get("attempt", "")),

@@ -11,6 +11,7 @@ from rlvitals_dashboard.api import Api
 from rlvitals_dashboard.components import Component, panel
 from rlvitals_dashboard.heart import Block, Heart, Query
 from rlvitals_dashboard.incident_list import open_list
+from rlvitals_dashboard.language import t
 from rlvitals_dashboard.live import fingerprint
 from rlvitals_dashboard.words import plural
 
@@ -22,7 +23,7 @@ async def layout(api: Api, prefix: str, query: Query) -> Component:
     blocks = await heart(prefix).draw(api, query)
     return html.Main(
         [
-            html.Div([html.H1("Open incidents"), html.P(blocks["summary"])], className="page-head"),
+            html.Div([html.H1(t("Open incidents")), html.P(blocks["summary"])], className="page-head"),
             blocks["list"],
             blocks["heart"],
         ],
@@ -34,13 +35,17 @@ def heart(prefix: str) -> Heart:
     async def look(api: Api, _query: Query) -> Mapping[str, Block]:
         found = await api.open_incidents()
         count = len({one.run for one in found})
-        summary = f"{plural(len(found), 'incident')} on {plural(count, 'run')}" if found else "nothing is wrong"
+        summary = (
+            t("{incidents} on {runs}", incidents=plural(len(found), "incident"), runs=plural(count, "run"))
+            if found
+            else t("nothing is wrong")
+        )
         shown = [replace(one, gpu_hours=None) for one in found]
         return {
             "summary": Block(stamp=fingerprint(summary), make=lambda: summary),
             "list": Block(
                 stamp=fingerprint(shown),
-                make=lambda: panel("All runs", open_list(found, prefix), count="strongest first"),
+                make=lambda: panel(t("All runs"), open_list(found, prefix), count=t("strongest first")),
             ),
         }
 

@@ -12,10 +12,11 @@ from rlvitals_dashboard.api import Api
 from rlvitals_dashboard.components import Component, panel
 from rlvitals_dashboard.deeds import verdict_place
 from rlvitals_dashboard.heart import Block, Heart, Query
+from rlvitals_dashboard.language import phrase, t
 from rlvitals_dashboard.live import fingerprint
 from rlvitals_dashboard.policy_panel import new_policy, new_steering, policy_table, steering_table
 
-_PRECEDENCE = (
+_PRECEDENCE = phrase(
     "Of a run's and a rule's policy the more cautious one holds; without these the project's, else every run's."
 )
 
@@ -25,10 +26,13 @@ async def _look(api: Api, _query: Query) -> Mapping[str, Block]:
     return {
         "list": Block(
             stamp=fingerprint(policies),
-            make=lambda: panel("Who may steer", [policy_table(policies), html.P(_PRECEDENCE, className="quiet")]),
+            make=lambda: panel(
+                t("Who may steer"), [policy_table(policies), html.P(t(_PRECEDENCE), className="quiet")]
+            ),
         ),
         "steering": Block(
-            stamp=fingerprint(steering), make=lambda: panel("KL policies at the wheel", steering_table(steering))
+            stamp=fingerprint(steering),
+            make=lambda: panel(t("KL policies at the wheel"), steering_table(steering)),
         ),
     }
 
@@ -38,11 +42,11 @@ HEART = Heart(key="policies", blocks=("list", "steering"), look=_look)
 
 async def layout(api: Api, prefix: str, query: Query) -> Component:
     blocks = await HEART.draw(api, query)
-    wheel = panel("Choose a KL policy", html.Div(new_steering(), className="buttons own"))
-    ask = panel("Choose a policy", html.Div(new_policy(), className="buttons own"))
+    wheel = panel(t("Choose a KL policy"), html.Div(new_steering(), className="buttons own"))
+    ask = panel(t("Choose a policy"), html.Div(new_policy(), className="buttons own"))
     return html.Main(
         [
-            html.Div(html.H1("Policies"), className="page-head"),
+            html.Div(html.H1(t("Policies")), className="page-head"),
             nav.tabs(prefix, "control/policies"),
             html.Div(
                 [

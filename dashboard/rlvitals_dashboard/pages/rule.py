@@ -12,6 +12,7 @@ from rlvitals_dashboard.api import Api, NotFound
 from rlvitals_dashboard.components import Component, mark, panel
 from rlvitals_dashboard.deeds import verdict_place
 from rlvitals_dashboard.heart import Block, Heart, Query
+from rlvitals_dashboard.language import t
 from rlvitals_dashboard.live import fingerprint
 from rlvitals_dashboard.rule_board import about, rule_deeds, standings_table
 from rlvitals_dashboard.theme import SEVERITIES
@@ -47,7 +48,14 @@ def heart(prefix: str) -> Heart:
         board = await api.rule_board()
         row = next((r for r in board.rules if r.rule == name and r.severity.value == severity), None)
         if row is None:
-            raise NotFound("Not here", f"There is no rule {name[:64]!r} of severity {severity[:16]!r} in force.")
+            raise NotFound(
+                t("Not here"),
+                t(
+                    "There is no rule {name} of severity {severity} in force.",
+                    name=f"{name[:64]!r}",
+                    severity=f"{severity[:16]!r}",
+                ),
+            )
         fixed = fingerprint(row.rule, row.severity, row.expr, row.summary, row.reason, row.where)
         title = html.Div([html.H1(row.rule), mark(SEVERITIES[row.severity])], className="page-head")
         return {
@@ -55,7 +63,7 @@ def heart(prefix: str) -> Heart:
             "about": Block(stamp=fixed, make=lambda: [about(row), rule_deeds(row, prefix)]),
             "standings": Block(
                 stamp=fingerprint(row.standings, board.runs),
-                make=lambda: panel("On each run", standings_table(row, board.runs, prefix)),
+                make=lambda: panel(t("On each run"), standings_table(row, board.runs, prefix)),
             ),
         }
 

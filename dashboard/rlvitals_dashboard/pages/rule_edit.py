@@ -17,6 +17,7 @@ from rlvitals_dashboard.asking import ask_once
 from rlvitals_dashboard.components import Component, notice, panel, visible
 from rlvitals_dashboard.deeds import verdict_place
 from rlvitals_dashboard.heart import Block, Heart, Query
+from rlvitals_dashboard.language import t
 from rlvitals_dashboard.live import fingerprint
 from rlvitals_dashboard.rule_draft import EXAMPLE, faults, version_list, with_rule
 from rlvitals_dashboard.rule_trial import choose_runs, register_trial
@@ -29,7 +30,8 @@ async def layout(api: Api, prefix: str, query: Query) -> Component:
     return html.Main(
         [
             html.Div(
-                [html.H1("Edit rules"), html.P("Over the shipped ones and the files.")], className="page-head"
+                [html.H1(t("Edit rules")), html.P(t("Over the shipped ones and the files."))],
+                className="page-head",
             ),
             nav.rule_tabs(prefix, "rules/edit"),
             html.Div(
@@ -37,7 +39,7 @@ async def layout(api: Api, prefix: str, query: Query) -> Component:
                     html.Div([_editor(text), html.Div(id="tried")], className="main"),
                     html.Aside(
                         [
-                            panel("Try it on past runs", choose_runs(runs, query.get("runs", ""))),
+                            panel(t("Try it on past runs"), choose_runs(runs, query.get("runs", ""))),
                             blocks["versions"],
                         ]
                     ),
@@ -67,24 +69,27 @@ async def _begin(api: Api, versions: Sequence[EditedRulesView], query: Query) ->
 
 def _editor(text: str) -> Component:
     area = dcc.Textarea(id="draft", value=text, placeholder=EXAMPLE, spellCheck=False, rows=24)
-    why = html.Label(["Why", dcc.Input(id="draft-why", maxLength=500, autoComplete="off")], className="argument")
-    words = (
-        "From the next step on, every run is judged by it, in every process of the service. Alerts of rules that "
-        "are gone end. Administrators can; each version is kept and can be brought back."
+    why = html.Label(
+        [t("Why"), dcc.Input(id="draft-why", maxLength=500, autoComplete="off")], className="argument"
     )
-    yes = html.Button("Yes, put it in force", id="draft-force", className="button primary")
-    force = ask_once("Put it in force", words, html.Div([why, yes]), tone="primary")
-    words_above = "As in a rule file. A rule of the same name and severity takes the shipped one's place."
+    words = t(
+        "From the next step on, every run is judged by it, in every process of the service. "
+        "Alerts of rules that are gone end. Administrators can; each version is kept and can "
+        "be brought back."
+    )
+    yes = html.Button(t("Yes, put it in force"), id="draft-force", className="button primary")
+    force = ask_once(t("Put it in force"), words, html.Div([why, yes]), tone="primary")
+    words_above = t("As in a rule file. A rule of the same name and severity takes the shipped one's place.")
     label = html.Label([words_above, area], className="draft")
     return panel(
-        "Text", [label, html.Div(id="draft-faults", role="status"), html.Div(force, className="buttons own")]
+        t("Text"), [label, html.Div(id="draft-faults", role="status"), html.Div(force, className="buttons own")]
     )
 
 
 def heart(prefix: str) -> Heart:
     async def look(api: Api, _query: Query) -> Mapping[str, Block]:
         versions = await api.rule_versions()
-        make = lambda: panel("Versions", version_list(versions, prefix))  # noqa: E731
+        make = lambda: panel(t("Versions"), version_list(versions, prefix))  # noqa: E731
         return {"versions": Block(stamp=fingerprint([v.number for v in versions]), make=make)}
 
     return Heart(key="rule-edit", blocks=("versions",), look=look, pace_s=2.0)
@@ -102,7 +107,7 @@ def _register_check(app: Dash, api: Api) -> None:
     @app.callback(Output("draft-faults", "children"), Input("draft", "value"), websocket=True)
     async def check(text: str | None) -> Component:
         if not (text or "").strip():
-            return html.P("Empty: the shipped rules and the operator's files alone.", className="quiet")
+            return html.P(t("Empty: the shipped rules and the operator's files alone."), className="quiet")
         try:
             return faults(await api.check_rules(text or ""), text or "")
         except ApiError as error:
@@ -128,5 +133,9 @@ def _register_force(app: Dash, api: Api) -> None:
             made = await api.edit_rules(text or "", base, (why or "").strip())
         except ApiError as error:
             return notice(error.title, html.Span(visible(error.detail, 600)), tone="critical"), time(), no_update
-        done = notice(f"Version {made.number} is in force.", "From the next step of every run on.", tone="good")
+        done = notice(
+            t("Version {number} is in force.", number=made.number),
+            t("From the next step of every run on."),
+            tone="good",
+        )
         return done, time(), made.number

@@ -11,6 +11,7 @@ from rlvitals_dashboard import nav
 from rlvitals_dashboard.api import Api
 from rlvitals_dashboard.components import Component
 from rlvitals_dashboard.heart import Block, Heart, Query
+from rlvitals_dashboard.language import t
 from rlvitals_dashboard.live import fingerprint
 from rlvitals_dashboard.rule_board import board_panels, chips, lines_of, summary
 
@@ -26,7 +27,7 @@ async def layout(api: Api, prefix: str, query: Query) -> Component:
     known = html.Datalist([html.Option(run.name or run.id, value=run.id) for run in runs], id="rule-runs")
     return html.Main(
         [
-            html.Div([html.H1("Rules"), html.P(blocks["summary"])], className="page-head"),
+            html.Div([html.H1(t("Rules")), html.P(blocks["summary"])], className="page-head"),
             nav.rule_tabs(prefix, "rules"),
             html.Div([_filter(prefix, asked), known], className="filters"),
             blocks["states"],
@@ -45,8 +46,8 @@ def _filter(prefix: str, asked: Query) -> Component:
     words = dcc.Input(
         name="q", value=asked.get("q", ""), type="search", placeholder="name, metric, words", maxLength=128
     )
-    show = html.Button("Show", type="submit", className="button")
-    fields = [html.Label(["Run", run]), html.Label(["Find", words]), show]
+    show = html.Button(t("Show"), type="submit", className="button")
+    fields = [html.Label([t("Run"), run]), html.Label([t("Find"), words]), show]
     return html.Form(fields, action=f"{prefix}rules", method="GET", className="filter")
 
 

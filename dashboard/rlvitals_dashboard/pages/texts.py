@@ -14,6 +14,7 @@ from rlvitals_dashboard import nav
 from rlvitals_dashboard.api import Api, NotFound
 from rlvitals_dashboard.components import Component, named
 from rlvitals_dashboard.heart import Block, Heart, Query
+from rlvitals_dashboard.language import t
 from rlvitals_dashboard.live import fingerprint
 from rlvitals_dashboard.text_blocks import chooser, detail, listing, step_block
 from rlvitals_dashboard.text_panel import fits
@@ -100,7 +101,7 @@ async def layout(api: Api, prefix: str, run: str, query: Query) -> Component:
     known, blocks = await asyncio.gather(api.run(run), heart(prefix).draw(api, view.asked() | {"run": run}))
     return html.Main(
         [
-            html.Div([html.H1("Completions"), html.P(named(known))], className="page-head"),
+            html.Div([html.H1(t("Completions")), html.P(named(known))], className="page-head"),
             nav.run_tabs(prefix, run, "Texts"),
             chooser(view, known, lambda **changes: address(prefix, view, **changes)),
             blocks["steps"],
