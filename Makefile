@@ -10,7 +10,7 @@ DEMO_SECONDS ?= 150
 DEMO_OPEN ?= 1
 DEMO_FLAGS ?=
 
-.PHONY: help demo serve test test-providers crash-dispatcher test-trainers control-matrix check bench bench-cases bench-peers format docs browser clean
+.PHONY: help demo serve test test-providers fuzz-api crash-dispatcher test-trainers control-matrix check bench bench-cases bench-peers format docs browser clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -46,6 +46,9 @@ test: $(VENV)/.dev browser ## all tests: unit, property, SQLite, PostgreSQL, bro
 
 test-providers: $(VENV)/.dev ## chat, mail and webhook providers at the wire: a table of channel and behaviour
 	@$(BIN)/python -m pytest tests/monitor/notify/test_providers.py -q $(PYTEST_FLAGS)
+
+fuzz-api: $(VENV)/.dev ## 20,000 requests made from the API's own document, on both databases (FUZZ_REQUESTS, FUZZ_SEED)
+	@FUZZ_REQUESTS=$${FUZZ_REQUESTS:-20000} $(BIN)/python -m pytest tests/fuzz/test_api.py -s -q -p no:xdist $(PYTEST_FLAGS)
 
 crash-dispatcher: $(VENV)/.dev ## kill -9 of the dispatcher at claim, send and record, 200 rounds a database: counts
 	@CRASH_ROUNDS=$${CRASH_ROUNDS:-200} $(BIN)/python -m pytest tests/monitor/notify/crash -q -p no:xdist $(PYTEST_FLAGS)

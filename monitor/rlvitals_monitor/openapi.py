@@ -36,6 +36,11 @@ def install(app: FastAPI) -> None:
     app.openapi = document  # type: ignore[method-assign]
 
 
+def files(*kinds: str) -> dict[int | str, dict[str, Any]]:
+    """The documented answer of what is no JSON: a text of one of these media types."""
+    return {200: {"content": {kind: {"schema": {"type": "string"}} for kind in kinds}}}
+
+
 def _made_true(document: dict[str, Any]) -> dict[str, Any]:
     schemas = document.setdefault("components", {}).setdefault("schemas", {})
     for name in ("HTTPValidationError", "ValidationError"):

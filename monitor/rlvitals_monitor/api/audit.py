@@ -21,6 +21,7 @@ from rlvitals_monitor.api.deps import (
     write_cursor,
 )
 from rlvitals_monitor.control.export import FORMATS, Writer
+from rlvitals_monitor.openapi import files
 from rlvitals_monitor.store.audit import Filter, audit_page, every_line, verify
 from rlvitals_monitor.store.engine import Store
 
@@ -55,7 +56,7 @@ def check_audit(store: StoreDep, _who: Reader, head: _Digest = "") -> ContractRe
         return ContractResponse(verify(conn, head))
 
 
-@router.get("/audit/export", response_class=StreamingResponse)
+@router.get("/audit/export", response_class=StreamingResponse, responses=files("application/x-ndjson", "text/csv"))
 def export_audit(
     store: StoreDep, _who: Reader, wanted: FilterDep, form: Literal["jsonl", "csv"] = "jsonl"
 ) -> StreamingResponse:

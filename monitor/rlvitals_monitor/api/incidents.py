@@ -14,6 +14,7 @@ from rlvitals_monitor.incidents import book
 from rlvitals_monitor.incidents.markdown import write_markdown
 from rlvitals_monitor.incidents.page import HEADERS, write_page
 from rlvitals_monitor.incidents.trends import read_trends
+from rlvitals_monitor.openapi import files
 
 router = APIRouter(prefix="/api/v1", tags=["alerts"])
 
@@ -46,7 +47,10 @@ def read_incident(
 
 
 @router.get(
-    "/runs/{run}/incidents/{cause}/post-mortem", response_class=Response, summary="Its post-mortem as a file"
+    "/runs/{run}/incidents/{cause}/post-mortem",
+    response_class=Response,
+    summary="Its post-mortem as a file",
+    responses=files("text/markdown", "text/html"),
 )
 def write_post_mortem(
     run: RunId, cause: str, _who: Reader, store: StoreDep, now: NowDep, attempt: Attempt = None, form: Form = "md"
