@@ -22,6 +22,7 @@ from rlvitals_monitor.control import handover, mailbox
 from rlvitals_monitor.control.bounds import Limits
 from rlvitals_monitor.control.helm import Helm
 from rlvitals_monitor.control.policy import Policies
+from rlvitals_monitor.janitor import Janitor
 from rlvitals_monitor.live import Live
 from rlvitals_monitor.notify import dispatch
 from rlvitals_monitor.notify.channel import Channels
@@ -73,7 +74,7 @@ class Worker:
         self._channels = channels if callable(channels) else lambda: fixed
         self._policies, self._limits = policies or Policies(), limits or Limits()
         self._helm = Helm(self._policies, self._limits)
-        self._cache, self._vigil = Cache(), Vigil()
+        self._cache, self._vigil, self._janitor = Cache(), Vigil(), Janitor()
         self._resting: dict[int, datetime] = {}
         self._swept_at: datetime | None = None
         self._turn = threading.Condition()
@@ -113,6 +114,7 @@ class Worker:
         self._do("routing", lambda: self._route(now))
         self._do("expiring", lambda: self._expire(now))
         self._do("forgetting old links", lambda: self._sweep(now))
+        self._do("removing what was deleted or came of age", lambda: self._remove(now))
         return recorded
 
     def _reload(self, now: datetime) -> None:
@@ -225,6 +227,11 @@ class Worker:
         self._swept_at = now
         with self._store.begin() as connection:
             links.sweep(connection, now)
+
+    def _remove(self, now: datetime) -> None:
+        for run in self._janitor.look(self._store, now):
+            if self._live is not None:
+                self._live.publish(run)
 
     def _tell(self, runs: Iterable[str]) -> None:
         known = list(runs)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from sqlalchemy import Connection, func, select
 
 from rlvitals.contract.view import SeriesView
+from rlvitals_monitor.store import horizon
 from rlvitals_monitor.store.numbers import join
 from rlvitals_monitor.store.rollups import COARSE, FINE
 from rlvitals_monitor.store.series import missing_reasons
@@ -55,6 +56,7 @@ def read_series(
     ``attempt`` is (number, id); ``limit`` bounds the points, or the buckets, of each view.
     """
     reasons = missing_reasons(connection, attempt[0])
+    kept_from = horizon.read(connection, attempt[0])
     known = select(series.c.metric, series.c.number).where(
         series.c.attempt == attempt[0], series.c.metric.in_(metrics)
     )
@@ -68,7 +70,7 @@ def read_series(
             "missing_reason": reasons.get(metric, ""),
         }
         number = numbers.get(metric)
-        part = _EMPTY if number is None else _read(connection, number, span, limit)
+        part = _EMPTY if number is None else _read(connection, number, span, limit, kept_from)
         views.append(SeriesView(**frame, **part))
     return views
 
@@ -76,8 +78,12 @@ def read_series(
 _EMPTY: dict[str, Any] = {"bucket": 1, "step": (), "value": ()}
 
 
-def _read(connection: Connection, number: int, span: Span, limit: int) -> dict[str, Any]:
+def _read(connection: Connection, number: int, span: Span, limit: int, kept_from: int | None) -> dict[str, Any]:
+    """Where some of the raw points have come of age (``kept_from``), the rollups tell what they were."""
     count = _count(connection, number, span)
+    if kept_from is not None and (span.first is None or span.first < kept_from):
+        width = FINE if count <= limit * ROWS_PER_BUCKET * FINE else COARSE
+        return _bucketed(_read_rollups(connection, number, span, width), limit, width)
     if count <= limit:
         return _raw(_read_points(connection, number, span))
     if count <= limit * ROWS_PER_BUCKET:

@@ -5,7 +5,7 @@ The run's row stays, so that a trainer that still sends is told, and nobody take
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from sqlalchemy import ColumnElement, Connection, select, update
 
@@ -69,12 +69,6 @@ def gone(found: RunDeletion) -> Gone:
     """To be raised."""
     at = found.deleted_at.strftime("%Y-%m-%d %H:%M UTC")
     return Gone(f"run {found.run!r} was deleted by {found.deleted_by} at {at}")
-
-
-def unseen_since(connection: Connection, project: str, age: timedelta, now: datetime, limit: int) -> list[str]:
-    """Runs of a project from which nothing was heard for so long, the longest first."""
-    query = select(runs.c.id).where(runs.c.project == project, is_there(), runs.c.seen_at < to_micros(now - age))
-    return list(connection.scalars(query.order_by(runs.c.seen_at, runs.c.id).limit(limit)))
 
 
 def _hush(connection: Connection, run: str) -> None:

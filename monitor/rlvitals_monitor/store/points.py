@@ -13,7 +13,7 @@ from rlvitals.contract.evaluation import is_evaluated, is_evaluation
 from rlvitals.contract.metrics import Merge, find
 from rlvitals.contract.report import Extreme, Histogram, Refusal, StepReport
 from rlvitals.contract.wire import STEP_MAX as STEP_MAX
-from rlvitals_monitor.store import names, rollups
+from rlvitals_monitor.store import horizon, names, rollups
 from rlvitals_monitor.store.admission import Place
 from rlvitals_monitor.store.bulk import Upsert
 from rlvitals_monitor.store.numbers import is_time, join, seconds_to_micros, split, to_micros
@@ -49,6 +49,7 @@ def plausible(lines: Lines, refused: list[Refusal]) -> list[tuple[int, StepRepor
 
 def store_steps(connection: Connection, place: Place, lines: Lines, now: datetime, refused: list[Refusal]) -> int:
     """Stores plausible reports of one writer, in the order of their seq; returns how many."""
+    lines = _still_kept(connection, place, lines, refused)
     if not lines:
         return 0
     wanted = [(line, n) for line, r in lines for part in (r.values, r.missing, r.extremes) for n in part]
@@ -64,6 +65,21 @@ def store_steps(connection: Connection, place: Place, lines: Lines, now: datetim
     _store_missing(connection, lines, numbers)
     _store_extremes(connection, lines, numbers, refused)
     return len(lines)
+
+
+def _still_kept(connection: Connection, place: Place, lines: Lines, refused: list[Refusal]) -> Lines:
+    """Without steps whose raw points have gone: what is told of one now may be in its rollups already."""
+    last = place.last_step
+    if last is None or all(report.step > last for _, report in lines):
+        return lines
+    first = horizon.read(connection, place.attempt_number)
+    if first is None:
+        return lines
+    for line, report in lines:
+        if report.step < first:
+            reason = f"the raw points of steps before {first} came of age and are no longer kept"
+            refused.append(Refusal(line=line, field="step", reason=reason))
+    return [(line, report) for line, report in lines if report.step >= first]
 
 
 def _told(report: StepReport) -> Iterable[tuple[str, float]]:

@@ -12,6 +12,7 @@ from sqlalchemy import Connection, Row, Select, func, select
 from rlvitals.contract import codec
 from rlvitals.contract.report import Json
 from rlvitals.contract.view import ExtremeView, HistogramView, MetricView
+from rlvitals_monitor.store import horizon
 from rlvitals_monitor.store.engine import Store
 from rlvitals_monitor.store.numbers import from_micros, join, to_micros
 from rlvitals_monitor.store.rollups import COARSE
@@ -62,8 +63,11 @@ def read_steps(
 
 
 def every_step(store: Store, attempt_number: int) -> Iterator[tuple[int, datetime, Mapping[str, float]]]:
-    """(step, time, values) of a whole attempt, in order; in readings that are short."""
-    last: int | None = None
+    """(step, time, values) of a whole attempt, in order; in readings that are short. Steps whose raw points have
+    come of age are left out: to judge them without would be to judge what never was."""
+    with store.read() as connection:
+        kept_from = horizon.read(connection, attempt_number)
+    last: int | None = None if kept_from is None else kept_from - 1
     while True:
         with store.read() as connection:
             rows = read_steps(connection, attempt_number, last, STEPS_A_READ)
