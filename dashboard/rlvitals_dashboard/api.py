@@ -6,7 +6,7 @@ so what a person may not do by REST cannot be done here either, and the audit ha
     ApiError            what went wrong, in the service's own words
     ├─ SignInNeeded     401: no session, or it is over
     ├─ Forbidden        403: signed in, but without the right to do this
-    ├─ NotFound         404
+    ├─ NotFound         404, or 410: it was deleted
     ├─ Refused          409: not in the state in which this can be done
     └─ Unreachable      no answer at all
 """
@@ -15,7 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from threading import Event
 from types import TracebackType
 from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
@@ -102,16 +103,20 @@ class Unreachable(ApiError):
     pass
 
 
-_BY_STATUS = {401: SignInNeeded, 403: Forbidden, 404: NotFound, 409: Refused}
+_BY_STATUS = {401: SignInNeeded, 403: Forbidden, 404: NotFound, 409: Refused, 410: NotFound}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Visitor:
-    """What of a person's request goes on to the API: who they are, and under which address they came."""
+    """What of a person's request goes on to the API: who they are, and under which address they came.
+
+    ``over`` is set as soon as the service no longer knows the person.
+    """
 
     cookie: str = ""
     host: str = "localhost"
     scheme: str = "http"
+    over: Event = field(default_factory=Event, compare=False, repr=False)
 
     def headers(self) -> dict[str, str]:
         origin = f"{self.scheme}://{self.host}"
@@ -433,6 +438,8 @@ class Api:
             answer = await self._client.request(method, f"/api/v1{path}", headers=headers, **options)
         except httpx2.TransportError as error:
             raise Unreachable("The service does not answer", str(error)) from error
+        if answer.status_code == 401 and who is not None:
+            who.over.set()
         if answer.status_code >= 400:
             raise _refusal(answer)
         if answer.status_code == 204:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
+from time import time
 from typing import Any, TypeAlias
 from urllib.parse import parse_qsl, unquote
 
@@ -12,8 +13,10 @@ from fastapi import FastAPI
 from fastapi.responses import JSONResponse
 
 from rlvitals_dashboard import deeds, nav, problem_banner
-from rlvitals_dashboard.api import Api, ApiError, NotFound, SignInNeeded
-from rlvitals_dashboard.components import Component, aria, notice, visible
+from rlvitals_dashboard.api import Api, ApiError
+from rlvitals_dashboard.components import Component, aria, visible
+from rlvitals_dashboard.failed_page import failed_page, no_such_page
+from rlvitals_dashboard.failure_banner import failure_banner, live_sign
 from rlvitals_dashboard.gate import Gate
 from rlvitals_dashboard.nav import PREFIX
 from rlvitals_dashboard.pages import audit as audit_page
@@ -102,6 +105,8 @@ def _shell(prefix: str) -> Component:
             dcc.Location(id="url", refresh="callback-nav"),
             dcc.Store(id="theme"),
             dcc.Store(id="done"),
+            dcc.Store(id="retry"),
+            dcc.Store(id="routed"),
             html.A("Skip to the content", href="#page", className="skip"),
             html.Header(
                 [
@@ -110,12 +115,7 @@ def _shell(prefix: str) -> Component:
                     ),
                     html.Nav(nav.bar(prefix, ""), id="nav", className="nav", **aria(label="Pages")),
                     html.Span(id="crumbs", className="crumbs"),
-                    html.Span(
-                        [html.Span(className="dot"), html.Span("Connecting", id="live-word")],
-                        id="live-sign",
-                        className="live-sign",
-                        role="status",
-                    ),
+                    live_sign(),
                     html.Button(
                         html.Span(className="theme-icon"),
                         id="theme-toggle",
@@ -126,6 +126,7 @@ def _shell(prefix: str) -> Component:
                 ],
                 className="top",
             ),
+            failure_banner(prefix),
             problem_banner.problem_banner(),
             html.Div(id="page"),
         ]
@@ -137,22 +138,20 @@ def _register_router(app: Dash, api: Api, prefix: str) -> None:
         Output("page", "children"),
         Output("crumbs", "children"),
         Output("nav", "children"),
+        Output("routed", "data"),
         Input("url", "pathname"),
         Input("url", "search"),
+        Input("retry", "data"),
     )
-    async def route(pathname: str | None, search: str | None) -> tuple[Component, Component, Component]:
+    async def route(pathname: str | None, search: str | None, _retry: object) -> tuple[Component, ...]:
+        routed = {"path": pathname, "at": time()}
         place = (pathname or prefix)[len(prefix) :].strip("/")
         query = dict(parse_qsl((search or "").lstrip("?"), keep_blank_values=True)[:20])
         links = nav.bar(prefix, place)
         try:
-            return await _page(api, prefix, place, query), _crumbs(place), links
-        except SignInNeeded:
-            words = "Open the link that `rlvitals serve` printed when it started."
-            return _sorry("Sign in first", words), None, links
-        except NotFound as error:
-            return _sorry("Not here", error.detail or error.title), None, links
+            return await _page(api, prefix, place, query), _crumbs(place), links, routed
         except ApiError as error:
-            return _sorry(error.title, error.detail), None, links
+            return failed_page(error, prefix, place), _crumbs(place), links, routed
 
 
 Layout: TypeAlias = Callable[[Api, str, dict[str, str]], Awaitable[Component]]
@@ -189,17 +188,13 @@ async def _page(api: Api, prefix: str, place: str, query: dict[str, str]) -> Com
         return await rule_page.layout(api, prefix, place.removeprefix(RULE))
     if place.startswith(COMMAND):
         return await command_page.layout(api, prefix, unquote(place.removeprefix(COMMAND)))
-    return _sorry("Not here", "There is no such page.")
+    return no_such_page(prefix)
 
 
 def _crumbs(place: str) -> Component:
     kind, _, name = place.partition("/")
     run = unquote(name.partition("/")[0])
     return html.Span(visible(run, 60), className="here") if kind == "run" and run else None
-
-
-def _sorry(title: str, detail: str) -> Component:
-    return html.Main(html.Div(notice(title, detail, tone="warning"), className="empty"), className="page")
 
 
 def _register_browser(app: Dash) -> None:
@@ -211,6 +206,7 @@ def _register_browser(app: Dash) -> None:
         register(ClientsideFunction("vitals", name), *wires)
 
     does("theme", Output("theme", "data"), Input("theme-toggle", "n_clicks"))
+    does("routed", Input("routed", "data"))
     does("beat", Input("beat", "data"))
     does("runsBeat", Input("runs-beat", "data"))
     does("watch", Input("watch", "n_intervals"), State("pulse", "data"))

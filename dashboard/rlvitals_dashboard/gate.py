@@ -13,7 +13,7 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Asgi = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-OPEN = ("login", "logout", "act/", "assets/", "_dash-", "_favicon.ico", "_reload-hash")
+OPEN = ("login", "logout", "act/", "share/", "assets/", "_dash-", "_favicon.ico", "_reload-hash")
 """Paths below the prefix that pass as they are: the sign-in, the links of messages, files that say nothing of any
 run, and callbacks, which ask the API as the visitor and show its refusal. All else is a page."""
 SOCKET = "_dash-ws-callback"
@@ -40,6 +40,8 @@ class Gate:
                 await self._app(scope, receive, send)
             elif not await self._known():
                 await self._refuse(scope, receive, send)
+            elif scope["type"] == "websocket":
+                await self._app(scope, receive, _until_over(send))
             else:
                 await self._app(self._same_document(scope), receive, send)
         finally:
@@ -48,8 +50,6 @@ class Gate:
 
     def _same_document(self, scope: Scope) -> Scope:
         """Every page is one document; its script reads the address and asks for the content."""
-        if scope["type"] == "websocket":
-            return scope
         return {**scope, "path": self._prefix, "raw_path": self._prefix.encode()}
 
     async def _known(self) -> bool:
@@ -67,6 +67,23 @@ class Gate:
             await send({"type": "websocket.close", "code": POLICY_VIOLATION, "reason": "sign in first"})
         else:
             await _answer(send, 303, [(b"location", f"{self._prefix}login".encode())], b"")
+
+
+def _until_over(send: Send) -> Send:
+    """A socket ends with its session; the browser knocks again and gets in with the cookie of the next one."""
+    who, closed = visitor.get(), False
+
+    async def guarded(message: MutableMapping[str, Any]) -> None:
+        nonlocal closed
+        if closed:
+            return
+        await send(message)
+        closed = message["type"] == "websocket.close"
+        if who is not None and who.over.is_set() and message["type"] == "websocket.send":
+            closed = True
+            await send({"type": "websocket.close", "code": POLICY_VIOLATION, "reason": "the session is over"})
+
+    return guarded
 
 
 async def _answer(send: Send, status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> None:

@@ -2,34 +2,13 @@
 (function () {
   "use strict";
 
-  const SILENT_MS = 25000;
-  let lastBeat = Date.now();
-  let troubled = "";
-
   function send(id, props) { window.dash_clientside.set_props(id, props); }
   function clicked() { return window.dash_clientside.callback_context.triggered.filter((t) => t.value); }
   function family(trigger) { return JSON.parse(trigger.prop_id.slice(0, trigger.prop_id.lastIndexOf("."))).family; }
   function flip(list, key) { return list.includes(key) ? list.filter((k) => k !== key) : [...list, key]; }
 
-  function alive(trouble) {
-    lastBeat = Date.now();
-    troubled = trouble || "";
-    sign();
-  }
-
-  function quiet() { return !document.hidden && Date.now() - lastBeat > SILENT_MS; }
-
-  function sign() {
-    const dot = document.getElementById("live-sign");
-    const word = document.getElementById("live-word");
-    if (!dot || !word) return;
-    const silent = Date.now() - lastBeat > SILENT_MS;
-    const state = troubled ? "trouble" : silent ? "silent" : "live";
-    const said = state === "live" ? "Live" : "Reconnecting";
-    dot.dataset.state = state;
-    dot.title = troubled;
-    if (word.textContent !== said) word.textContent = said;
-  }
+  function alive(trouble) { window.vitalsConnection.beat(trouble); }
+  function quiet() { return window.vitalsConnection.quiet(); }
 
   const steps = [[60, 1, "s"], [3600, 60, "min"], [86400, 3600, "h"], [Infinity, 86400, "d"]];
   function relative(seconds) {
@@ -41,9 +20,8 @@
   function tick() {
     for (const time of document.querySelectorAll("time.ago")) {
       const words = relative((Date.now() - Date.parse(time.dateTime)) / 1000);
-      if (time.textContent !== words) time.textContent = words;
+      if (time.dateTime && time.textContent !== words) time.textContent = words;
     }
-    sign();
   }
   setInterval(tick, 1000);
   // A time that was just drawn is said at once. What tick writes must settle, or this would go round for ever.
@@ -59,6 +37,8 @@
       }
       return root.dataset.theme;
     },
+
+    routed(place) { window.vitalsConnection.routed(place); },
 
     beat(pulse) {
       if (!pulse) return;
