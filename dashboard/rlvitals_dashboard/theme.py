@@ -1,122 +1,23 @@
-"""Two palettes, and what a severity, a light and a state look like: never colour alone, always shape and word too.
+"""What a severity, a light and a state look like: never colour alone, always shape and word too.
 
-The style sheet and the charts read the same values: `css_variables` hands them to the browser, `figures` draws
-with them. Every text colour reaches WCAG AA (4.5:1) on the surfaces that it is used on; a test holds that.
+The style sheet and the charts read the same `palettes`: `css_variables` hands them to the browser, `figures` draws
+with them.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 from rlvitals.contract.alert import AlertState, Severity
 from rlvitals.contract.command import CommandState, Policy
 from rlvitals.contract.hooks import HookState
 from rlvitals.contract.view import Light, RunState, SilenceState
 from rlvitals_dashboard.language import phrase, t
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Theme:
-    """``*_soft`` colours are backgrounds for text in the colour of the same name."""
-
-    name: str
-    page: str
-    surface: str
-    sunken: str
-    text: str
-    muted: str
-    border: str
-    grid: str
-    accent: str
-    accent_soft: str
-    on_accent: str
-    series: str
-    envelope: str
-    nan: str
-    pos_inf: str
-    neg_inf: str
-    action: str
-    critical: str
-    critical_soft: str
-    warning: str
-    warning_soft: str
-    info: str
-    info_soft: str
-    good: str
-    good_soft: str
-    idle: str
-    idle_soft: str
-
-    def severity(self, severity: Severity) -> str:
-        return {"critical": self.critical, "warning": self.warning, "info": self.info}[severity.value]
-
-
-LIGHT = Theme(
-    name="light",
-    page="#f4f6f9",
-    surface="#ffffff",
-    sunken="#eef1f6",
-    text="#17202b",
-    muted="#526071",
-    border="#d8dee8",
-    grid="#e6eaf0",
-    accent="#0a5ec2",
-    accent_soft="#e3eefb",
-    on_accent="#ffffff",
-    series="#0a5ec2",
-    envelope="rgba(10,94,194,0.18)",
-    nan="#9b1f87",
-    pos_inf="#a04a00",
-    neg_inf="#0b6b64",
-    action="#5b3fb8",
-    critical="#b3201a",
-    critical_soft="#fdeceb",
-    warning="#855100",
-    warning_soft="#fff3dc",
-    info="#1257b0",
-    info_soft="#e6f0fc",
-    good="#0c6b43",
-    good_soft="#e2f5ec",
-    idle="#526071",
-    idle_soft="#edf0f4",
-)
-
-DARK = Theme(
-    name="dark",
-    page="#0c1118",
-    surface="#151d28",
-    sunken="#0f161f",
-    text="#e7edf5",
-    muted="#9fadbf",
-    border="#2b3747",
-    grid="#243040",
-    accent="#76b6ff",
-    accent_soft="#17304d",
-    on_accent="#08131f",
-    series="#76b6ff",
-    envelope="rgba(118,182,255,0.22)",
-    nan="#f19be3",
-    pos_inf="#f7b45c",
-    neg_inf="#58d5c9",
-    action="#b9a5ff",
-    critical="#ff9189",
-    critical_soft="#421c1d",
-    warning="#f5c463",
-    warning_soft="#3c2d10",
-    info="#8fc0ff",
-    info_soft="#182f4b",
-    good="#67d9a2",
-    good_soft="#143427",
-    idle="#9fadbf",
-    idle_soft="#212c3a",
-)
-
-THEMES = {theme.name: theme for theme in (LIGHT, DARK)}
-
-
-def pick(name: object) -> Theme:
-    """The theme of that name; the light one for anything else that a browser may say."""
-    return THEMES.get(name, LIGHT) if isinstance(name, str) else LIGHT
+from rlvitals_dashboard.palettes import DARK as DARK
+from rlvitals_dashboard.palettes import LIGHT as LIGHT
+from rlvitals_dashboard.palettes import Theme as Theme
+from rlvitals_dashboard.palettes import css_variables as css_variables
+from rlvitals_dashboard.palettes import pick as pick
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -238,13 +139,3 @@ HOOK_STATES = {
     HookState.FAILING: Look(tone="critical", mark="◆", word="Fails"),
     HookState.ABSENT: Look(tone="warning", mark="–", word="Absent"),
 }
-
-
-def css_variables() -> str:
-    """Both palettes as CSS custom properties; ``data-theme`` on the root element chooses."""
-    return "\n".join(f'[data-theme="{theme.name}"] {{ {_declarations(theme)} }}' for theme in THEMES.values())
-
-
-def _declarations(theme: Theme) -> str:
-    colours = {f.name.replace("_", "-"): getattr(theme, f.name) for f in fields(theme) if f.name != "name"}
-    return " ".join(f"--{name}: {value};" for name, value in colours.items()) + f" color-scheme: {theme.name};"
