@@ -17,7 +17,13 @@ from rlvitals.sender import Sender
 from rlvitals.settings import Mode, Settings
 
 GROUP = "rlvitals.commands"
-EXTRA_OF = dict.fromkeys(("serve", "rules", "replay", "db", "notify", "silence", "control", "token"), "server")
+EXTRA_OF = dict.fromkeys(
+    (
+        *("serve", "rules", "replay", "db", "notify", "silence", "control"),
+        *("token", "user", "share", "login-link"),
+    ),
+    "server",
+)
 """Commands that an extra brings, so that a missing one can be told by name."""
 ABOUT = {
     "serve": "the service and its dashboard",
@@ -30,7 +36,10 @@ ABOUT = {
     "control": "who may steer and who did; KL policies, also over a past run",
     "notify": "list the channels, or send a test message to one",
     "silence": "tell nobody of some alerts for a while; maintenance",
-    "token": "create, list and revoke access tokens",
+    "token": "create, list, rotate and revoke access tokens",
+    "user": "add people by an invitation, give them roles, disable them",
+    "share": "make a link that shows one run for a while",
+    "login-link": "make another link that signs the owner in, once",
     "db": "bring the database's schema up to date, or check it",
 }
 """What the help says of each command, in this order; `sync` is this module's own."""

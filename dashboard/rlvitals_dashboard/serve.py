@@ -17,7 +17,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any
-from urllib.parse import urlencode
 
 import uvicorn
 from fastapi import FastAPI
@@ -26,11 +25,13 @@ from fastapi.responses import RedirectResponse
 from rlvitals_dashboard.api import Api
 from rlvitals_dashboard.app import create_dash
 from rlvitals_dashboard.nav import PREFIX
+from rlvitals_monitor.access.login_link import AT_START, make_login_link
+from rlvitals_monitor.api.deps import utc_now
 from rlvitals_monitor.app import create_app
 from rlvitals_monitor.auth import TOKEN_FILE
 from rlvitals_monitor.faults import plainly
 from rlvitals_monitor.roles import Role
-from rlvitals_monitor.settings import LOOPBACK_NAMES, Settings
+from rlvitals_monitor.settings import Settings
 
 LONGEST_GOODBYE_S = 3
 """Open pages get so long to end their requests when the service stops."""
@@ -73,13 +74,16 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         choices=[role.value for role in Role],
         help="what this process does, with others beside it on the same PostgreSQL (default: all)",
     )
+    parser.add_argument("--tls-cert", type=Path, help="certificate chain in PEM; with it the service is https")
+    parser.add_argument("--tls-key", type=Path, help="its private key in PEM")
     parser.add_argument("--open", action="store_true", help="open the dashboard in the browser")
     return parser.parse_args(argv)
 
 
 def _settings(told: argparse.Namespace) -> Settings:
     """What the command line does not say comes from the environment, then from the defaults."""
-    named: dict[str, Any] = {"host": told.host, "port": told.port, "data": told.data, "role": told.role}
+    names = ("host", "port", "data", "role", "tls_cert", "tls_key")
+    named: dict[str, Any] = {name: getattr(told, name) for name in names}
     return Settings(**{name: value for name, value in named.items() if value is not None})
 
 
@@ -96,17 +100,20 @@ def _refusal(settings: Settings, error: OSError) -> str:
 
 
 def _run(app: FastAPI, listener: socket.socket, ready: Callable[[], None]) -> int:
+    settings: Settings = app.state.settings
     config = uvicorn.Config(
         app,
         log_level="warning",
         access_log=False,
         server_header=False,
         timeout_graceful_shutdown=LONGEST_GOODBYE_S,
+        ssl_certfile=settings.tls_cert,
+        ssl_keyfile=settings.tls_key,
     )
     if threading.current_thread() is threading.main_thread():
         # uvicorn stops in good order, then raises the signal again: a stop by the system ends like Ctrl-C.
         signal.signal(signal.SIGTERM, signal.default_int_handler)
-    server = _Server(config, ready, drain=lambda: _drain(app), drain_s=app.state.settings.drain_s)
+    server = _Server(config, ready, drain=lambda: _drain(app), drain_s=settings.drain_s)
     with contextlib.suppress(KeyboardInterrupt):
         server.run(sockets=[listener])
     if server.started:
@@ -153,15 +160,16 @@ def _greet(app: FastAPI, settings: Settings, *, open_browser: bool) -> None:
         print(f"RL Vitals runs as {settings.role.value} at {settings.url}")
         print("  stop:        Ctrl-C", flush=True)
         return
-    link = f"{settings.url}{PREFIX}login?{urlencode({'token': app.state.local_token})}"
+    made = make_login_link(app.state.store, app.state.local_token, "service", AT_START, utc_now())
+    link = f"{settings.url}{made}"
     print(f"RL Vitals watches at {settings.url}{PREFIX}")
     print(f"  sign in:     {link}")
+    print("               (works once, for a day; another: rlvitals login-link)")
     print(f"  token file:  {settings.home_folder / TOKEN_FILE} (clients on this machine find it by themselves)")
     print(f"  data:        {settings.data_folder}")
-    if settings.host not in LOOPBACK_NAMES:
-        print(
-            f"  warning:     {settings.host} is reachable from other machines, and nothing here encrypts the way"
-        )
+    if not settings.is_local and settings.tls_cert is None:
+        print(f"  warning:     {settings.host} is reachable from other machines, and nothing encrypts the way;")
+        print("               from there nobody can steer or administer: see --tls-cert, or put a proxy before it")
     print("  stop:        Ctrl-C", flush=True)
     if open_browser:
         threading.Thread(target=webbrowser.open, args=(link,), daemon=True).start()

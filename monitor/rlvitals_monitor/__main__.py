@@ -6,17 +6,13 @@ import argparse
 import sys
 from datetime import datetime, timezone
 
-from sqlalchemy import Connection
-
-from rlvitals_monitor import auth, backtest
+from rlvitals_monitor import backtest
+from rlvitals_monitor.access import command as access_command
 from rlvitals_monitor.control import command as control_command
-from rlvitals_monitor.control.local_store import command_line_user
 from rlvitals_monitor.faults import plainly
 from rlvitals_monitor.notify import command
 from rlvitals_monitor.settings import Settings
 from rlvitals_monitor.silences import command as silence_command
-from rlvitals_monitor.store import tokens
-from rlvitals_monitor.store.audit import append_audit
 from rlvitals_monitor.store.engine import Store
 
 
@@ -57,27 +53,26 @@ def db(argv: list[str]) -> int:
 
 @plainly
 def token(argv: list[str]) -> int:
-    """Access tokens: create one (shown once), list them, revoke one by its id."""
-    parser = argparse.ArgumentParser(prog="rlvitals token", description=token.__doc__)
-    actions = parser.add_subparsers(dest="action", required=True)
-    create = actions.add_parser("create")
-    create.add_argument("name", help="who will use it; stands in the audit")
-    create.add_argument(
-        "--scope",
-        action="append",
-        required=True,
-        help="read, ingest, ingest:<project>, operate or admin; repeatable",
-    )
-    actions.add_parser("list")
-    revoke = actions.add_parser("revoke")
-    revoke.add_argument("id")
-    told = parser.parse_args(argv)
-    store = _store()
-    try:
-        store.migrate()
-        return {"create": _create_token, "list": _list_tokens, "revoke": _revoke_token}[told.action](store, told)
-    finally:
-        store.close()
+    """Access tokens: create or rotate one (shown once), list them, revoke one by its id."""
+    return access_command.token(argv, Settings(), _now())
+
+
+@plainly
+def user(argv: list[str]) -> int:
+    """People: add one by an invitation, list, change, disable, remove."""
+    return access_command.user(argv, Settings(), _now())
+
+
+@plainly
+def share(argv: list[str]) -> int:
+    """Links that show one run, for reading, for a while."""
+    return access_command.share(argv, Settings(), _now())
+
+
+@plainly
+def login_link(argv: list[str]) -> int:
+    """A link that signs the owner in, once."""
+    return access_command.login_link(argv, Settings(), _now())
 
 
 @plainly
@@ -111,41 +106,8 @@ def silence(argv: list[str]) -> int:
         store.close()
 
 
-def _create_token(store: Store, told: argparse.Namespace) -> int:
-    try:
-        scopes = auth.check_scopes(told.scope)
-    except ValueError as error:
-        print(f"--scope: {error}", file=sys.stderr)
-        return 2
-    made = tokens.make_token()
-    with store.begin() as connection:
-        info = tokens.register(connection, made, told.name, scopes, datetime.now(timezone.utc))
-        _audit(connection, "token created", f"{info.id} {info.name}: {' '.join(sorted(info.scopes))}")
-    print(f"{info.id}: {', '.join(sorted(info.scopes))}", file=sys.stderr)
-    print(made)
-    return 0
-
-
-def _list_tokens(store: Store, _told: argparse.Namespace) -> int:
-    with store.read() as connection:
-        for info in tokens.list_tokens(connection):
-            state = "valid" if info.revoked_at is None else f"revoked {info.revoked_at:%Y-%m-%d %H:%M}"
-            scopes = " ".join(sorted(info.scopes))
-            print(f"{info.id}  {info.created_at:%Y-%m-%d %H:%M}  {state}  {info.name}  {scopes}")
-    return 0
-
-
-def _revoke_token(store: Store, told: argparse.Namespace) -> int:
-    with store.begin() as connection:
-        done = tokens.revoke(connection, told.id, datetime.now(timezone.utc))
-        if done:
-            _audit(connection, "token revoked", told.id)
-    print(f"{told.id} is revoked" if done else f"there is no valid token {told.id}", file=sys.stderr)
-    return 0 if done else 1
-
-
-def _audit(connection: Connection, what: str, detail: str) -> None:
-    append_audit(connection, at=datetime.now(timezone.utc), who=command_line_user(), what=what, detail=detail)
+def _now() -> datetime:
+    return datetime.now(timezone.utc)
 
 
 def _store() -> Store:

@@ -14,6 +14,7 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import Response
 
 from rlvitals_monitor import auth, collector, openapi
+from rlvitals_monitor.access.uses import UseKeeper, Uses
 from rlvitals_monitor.alerts.rulebook import RuleBook
 from rlvitals_monitor.alerts.settings import RuleSettings
 from rlvitals_monitor.api import (
@@ -24,6 +25,7 @@ from rlvitals_monitor.api import (
     commands,
     comparison,
     deletion,
+    export,
     health,
     incidents,
     links,
@@ -36,12 +38,17 @@ from rlvitals_monitor.api import (
     rules,
     runs,
     series,
+    sessions,
+    shared_pages,
+    shares,
     silences,
     steering,
     texts,
+    tokens,
+    users,
 )
 from rlvitals_monitor.api.deps import utc_now
-from rlvitals_monitor.auth import BrowserGuard, Sessions
+from rlvitals_monitor.browser_guard import BrowserGuard
 from rlvitals_monitor.control.settings import ControlSettings
 from rlvitals_monitor.fanout import Fanout
 from rlvitals_monitor.heartbeat import Heartbeat, make_watcher
@@ -64,7 +71,7 @@ def create_app(settings: Settings, *, with_worker: bool = True) -> FastAPI:
     """The service as one ASGI app; its lifespan migrates the database and runs the worker.
 
     It does what ``settings.role`` says; `with_worker` false leaves the worker out also where the role has one.
-    ``app.state`` has settings, store, live, telemetry, sessions, policies, limits, channel_book, rulebook,
+    ``app.state`` has settings, store, live, telemetry, uses, policies, limits, channel_book, rulebook,
     heartbeat (None without a watcher), worker, dispatcher and fanout (None without them), draining, and after the
     start ``local_token`` ("" where the role shows nothing). The explicit 404 below ``/api`` keeps later catch-alls
     (the dashboard's) from answering there.
@@ -73,7 +80,7 @@ def create_app(settings: Settings, *, with_worker: bool = True) -> FastAPI:
         title="RL Vitals",
         version=version("rlvitals"),
         description="The vital-signs monitor for RL post-training of language models.",
-        openapi_url="/api/openapi.json",
+        openapi_url=None,
         docs_url=None,
         redoc_url=None,
         lifespan=_lifespan(settings, with_worker and settings.role.judges),
@@ -83,7 +90,8 @@ def create_app(settings: Settings, *, with_worker: bool = True) -> FastAPI:
     app.state.store = Store(settings.store_url)
     app.state.live = Live()
     app.state.telemetry = Telemetry()
-    app.state.sessions = Sessions(auth.session_key(settings), settings.session_hours)
+    app.state.uses = Uses()
+    app.state.use_keeper = None
     control = ControlSettings(policy=settings.policy)
     app.state.policies, app.state.limits = control.policies, control.limits
     notify = NotifySettings()
@@ -106,6 +114,7 @@ _SHOWING = (
     runs,
     deletion,
     retention,
+    export,
     texts,
     series,
     comparison,
@@ -124,6 +133,11 @@ _SHOWING = (
     links,
     health,
     login,
+    tokens,
+    users,
+    sessions,
+    shares,
+    shared_pages,
 )
 log = logging.getLogger(__name__)
 _METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
@@ -154,6 +168,8 @@ def _start(app: FastAPI, settings: Settings, with_worker: bool) -> None:
     app.state.store.migrate()
     shows = settings.role.shows
     app.state.local_token = auth.ensure_local_token(app.state.store, settings, utc_now()) if shows else ""
+    app.state.use_keeper = UseKeeper(app.state.store, app.state.uses, utc_now)
+    app.state.use_keeper.start()
     if with_worker:
         app.state.dispatcher = Dispatcher(app.state.store, app.state.channel_book)
         app.state.channel_book.refresh(app.state.store, utc_now())
@@ -183,6 +199,9 @@ def _stop(app: FastAPI) -> None:
     if app.state.fanout is not None:
         app.state.fanout.stop()
         app.state.fanout = None
+    if app.state.use_keeper is not None:
+        app.state.use_keeper.stop()
+        app.state.use_keeper = None
     app.state.store.close()
 
 

@@ -60,6 +60,17 @@ class WrongMediaType(ServiceError):
     kind = "media-type"
 
 
+class TooMany(ServiceError):
+    """Too many for now; ``retry_after_s`` says when to try again."""
+
+    status = 429
+    kind = "too-many"
+
+    def __init__(self, detail: str, retry_after_s: float) -> None:
+        self.retry_after_s = retry_after_s
+        super().__init__(detail)
+
+
 class StoreBusy(ServiceError):
     """The one writer of SQLite did not get its turn in time; nothing was stored, and a resend will do."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 
-_SECRET = re.compile(r"(token=|/ui/act/)[^&?\s\"']+")
+_SECRET = re.compile(r"(token=|entry=|/ui/act/|/ui/share/)[^&?\s\"']+")
 
 
 class HideTokens(logging.Filter):

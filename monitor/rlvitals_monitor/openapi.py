@@ -6,9 +6,13 @@ from typing import Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
+from fastapi.responses import JSONResponse
 
 from rlvitals.contract.codec import NAN, NEG_INF, POS_INF
 from rlvitals_monitor.api import problems
+from rlvitals_monitor.api.deps import Reader
+
+PATH = "/api/openapi.json"
 
 _NUMBER = {"$ref": "#/components/schemas/Number"}
 _NUMBER_SCHEMA = {
@@ -33,7 +37,11 @@ def install(app: FastAPI) -> None:
             app.openapi_schema = _made_true(made)
         return app.openapi_schema
 
+    def describe(_who: Reader) -> JSONResponse:
+        return JSONResponse(document())
+
     app.openapi = document  # type: ignore[method-assign]
+    app.add_api_route(PATH, describe, include_in_schema=False)
 
 
 def files(*kinds: str) -> dict[int | str, dict[str, Any]]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
-from pydantic import BeforeValidator, Field, field_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from rlvitals.contract.command import Policy
@@ -49,7 +50,18 @@ class Settings(BaseSettings):
     max_decoded_bytes: int = Field(default=32 << 20, gt=0, description="largest body after gzip")
     max_lines: int = Field(default=20_000, gt=0, description="most rows or lines in one batch")
     max_log_bytes: int = Field(default=64 << 20, gt=0, description="largest log for a replay or an import")
-    session_hours: float = Field(default=24 * 7, gt=0)
+    session_hours: float = Field(default=24 * 7, gt=0, le=24 * 366, description="a session ends after so long")
+    session_idle_hours: float = Field(
+        default=24, gt=0, le=24 * 366, description="a session that nobody uses ends after so long"
+    )
+    tls_cert: Path | None = Field(
+        default=None, description="certificate chain in PEM; with it the service is https"
+    )
+    tls_key: Path | None = Field(default=None, description="its private key in PEM")
+    control_without_tls: bool = Field(
+        default=False, description="lets people on other machines steer and administer over plain http"
+    )
+    metrics_without_token: bool = Field(default=False, description="/metrics answers whoever asks")
 
     @field_validator("public_url")
     @classmethod
@@ -58,6 +70,25 @@ class Settings(BaseSettings):
         if value and (parts.scheme not in ("http", "https") or not parts.hostname):
             raise ValueError("expected https://host/… or nothing")
         return value
+
+    @model_validator(mode="after")
+    def _both_or_none(self) -> Settings:
+        if (self.tls_cert is None) != (self.tls_key is None):
+            raise ValueError("expected tls_cert and tls_key, or neither")
+        return self
+
+    @property
+    def is_local(self) -> bool:
+        """Whether only this machine can reach the service."""
+        return _bracketed(self.host) in LOOPBACK_NAMES
+
+    @property
+    def session_idle(self) -> timedelta:
+        return timedelta(hours=self.session_idle_hours)
+
+    @property
+    def session_lasts(self) -> timedelta:
+        return timedelta(hours=self.session_hours)
 
     @property
     def home_folder(self) -> Path:
@@ -82,7 +113,8 @@ class Settings(BaseSettings):
     def url(self) -> str:
         """The address for clients on this machine."""
         host = "127.0.0.1" if self.host in _WILDCARDS else self.host
-        return f"http://{_bracketed(host)}:{self.port}"
+        scheme = "http" if self.tls_cert is None else "https"
+        return f"{scheme}://{_bracketed(host)}:{self.port}"
 
 
 def _bracketed(host: str) -> str:

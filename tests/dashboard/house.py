@@ -18,8 +18,11 @@ from rlvitals_monitor.control import mailbox
 from rlvitals_monitor.control.policy import Policies
 from rlvitals_monitor.notify.dispatch import deliver_due, route
 from rlvitals_monitor.settings import Settings
+from rlvitals_monitor.store import entries
+from rlvitals_monitor.store.entries import Purpose
 from rlvitals_monitor.store.numbers import to_micros
 from rlvitals_monitor.store.tables import runs
+from rlvitals_monitor.store.tokens import find_token
 from tests.monitor.planted import an_alert, plant_run, plant_transition
 
 PATIENCE_S = 30.0
@@ -54,7 +57,13 @@ class House:
 
     @property
     def login(self) -> str:
-        return f"/ui/login?token={self.app.state.local_token}"
+        """A path that signs in as the owner, once."""
+        now = now_utc()
+        with self.store.begin() as conn:
+            owner = find_token(conn, self.app.state.local_token)
+            assert owner is not None
+            secret = entries.make(conn, Purpose.TOKEN, owner.id, "a test", now, timedelta(minutes=5))
+        return entries.PATH + secret
 
     def get(self, path: str) -> list[dict[str, Any]]:
         """The items that the API answers to the owner."""

@@ -17,8 +17,12 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from pydantic import create_model
 
 from rlvitals.contract import codec
+from rlvitals.contract.access import AccessKind
 from rlvitals_monitor import auth
+from rlvitals_monitor.access.share_scope import share_may_read
+from rlvitals_monitor.access.wire import unsafe_wire
 from rlvitals_monitor.auth import Principal
+from rlvitals_monitor.browser_guard import SAFE_METHODS, origin_fault
 from rlvitals_monitor.errors import BadRequest, Forbidden, NotFound, Unauthenticated
 from rlvitals_monitor.live import Live
 from rlvitals_monitor.store import deletion
@@ -28,7 +32,7 @@ from rlvitals_monitor.store.names import RUN_ID
 PAGE_DEFAULT, PAGE_MAX = 50, 500
 _CURSOR_CHARS_MAX = 1_000
 
-_bearer = HTTPBearer(auto_error=False, description="A token of `rlvitals token create`.")
+BEARER = HTTPBearer(auto_error=False, description="A token of `rlvitals token create`.")
 
 
 class ContractResponse(Response):
@@ -59,20 +63,25 @@ def utc_now() -> datetime:
 
 
 def require(scope: str) -> Callable[..., Principal]:
-    """A dependency that answers who asks, or refuses: 401 without a token or session, 403 without ``scope``."""
+    """A dependency that answers who asks, or refuses: 401 without a token or session, 403 without ``scope``.
+
+    An empty scope is had by everybody who is known.
+    """
 
     def principal(
         request: Request,
         store: Annotated[Store, Depends(get_store)],
-        bearer: Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)],
+        bearer: Annotated[HTTPAuthorizationCredentials | None, Security(BEARER)],
+        now: Annotated[datetime, Depends(utc_now)],
     ) -> Principal:
-        who = _identify(request, store, bearer)
+        who = _identify(request, store, bearer, now)
         if who is None:
-            raise Unauthenticated(
-                "send `Authorization: Bearer <token>`, or sign in by the link that the service printed"
-            )
-        if not who.may(scope):
-            raise Forbidden(f"{who.name!r} lacks the scope {scope!r}")
+            raise Unauthenticated(_stranger(request))
+        if scope and not who.may(scope) and not (scope == auth.READ and _is_shared(request, who)):
+            raise Forbidden(_lacks(who, scope))
+        if scope in (auth.OPERATE, auth.ADMIN) and request.method not in SAFE_METHODS:
+            check_wire(request)
+        request.app.state.uses.note(who, now)
         _refuse_deleted(request, store)
         return who
 
@@ -87,24 +96,66 @@ def _refuse_deleted(request: Request, store: Store) -> None:
             deletion.refuse_deleted(connection, run)
 
 
-def _identify(request: Request, store: Store, bearer: HTTPAuthorizationCredentials | None) -> Principal | None:
+def _stranger(request: Request) -> str:
+    if auth.COOKIE in request.cookies:
+        return "this session is over: sign in again"
+    if auth.SHARE_COOKIE in request.cookies:
+        return "this shared link is over: it has expired or was revoked"
+    return "send `Authorization: Bearer <token>`, or sign in by the link that the service printed"
+
+
+def _lacks(who: Principal, scope: str) -> str:
+    if who.kind is AccessKind.SHARE:
+        return f"a shared link shows the run {who.run!r}, and nothing else"
+    return f"{who.name!r} lacks the scope {scope!r}"
+
+
+def _is_shared(request: Request, who: Principal) -> bool:
+    if who.kind is not AccessKind.SHARE:
+        return False
+    path = getattr(request.scope.get("route"), "path", "")
+    named = request.path_params.get("run", "")
+    return share_may_read(who.run, path, request.method, named, request.query_params.getlist("run"))
+
+
+def check_wire(request: Request) -> None:
+    """Raises `Forbidden` where a command to a run, or a secret, would cross a network in the clear."""
+    settings = request.app.state.settings
+    if settings.is_local or settings.control_without_tls:
+        return
+    host = request.client.host if request.client is not None else ""
+    if unsafe_wire(request.url.scheme, host):
+        raise Forbidden(
+            "this needs TLS, since the service can be reached from other machines: start it with --tls-cert and "
+            "--tls-key, put a proxy with TLS before it, or set RLVITALS_CONTROL_WITHOUT_TLS=1"
+        )
+
+
+def _identify(
+    request: Request, store: Store, bearer: HTTPAuthorizationCredentials | None, now: datetime
+) -> Principal | None:
     if bearer is not None:
         with store.read() as connection:
-            return auth.principal_by_token(connection, bearer.credentials)
-    return session_of(request, store)
+            return auth.principal_by_token(connection, bearer.credentials, now)
+    return session_of(request, store, now)
 
 
-def session_of(request: Request, store: Store) -> Principal | None:
-    """Who is signed in by cookie. Raises `Forbidden` where another site's page had the browser send it."""
-    cookie = request.cookies.get(auth.COOKIE)
-    if cookie is None:
+def session_of(request: Request, store: Store, now: datetime) -> Principal | None:
+    """Who is signed in by cookie, else by a shared link.
+
+    Raises `Forbidden` where another site's page had the browser send the cookie.
+    """
+    held = [c for name in (auth.COOKIE, auth.SHARE_COOKIE) if (c := request.cookies.get(name)) is not None]
+    if not held:
         return None
-    if request.method not in auth.SAFE_METHODS:
-        fault = auth.origin_fault(dict(request.headers), needed=True)
+    if request.method not in SAFE_METHODS:
+        fault = origin_fault(dict(request.headers), needed=True)
         if fault:
             raise Forbidden(fault)
+    idle = request.app.state.settings.session_idle
     with store.read() as connection:
-        return auth.principal_by_cookie(connection, request.app.state.sessions, cookie)
+        known = (auth.principal_by_cookie(connection, cookie, now, idle) for cookie in held)
+        return next((who for who in known if who is not None), None)
 
 
 def run_id(run: str) -> str:
@@ -139,16 +190,12 @@ def page_of(kind: type[Any]) -> Any:
     return create_model(f"{kind.__name__}Page", **fields)
 
 
-def files(*kinds: str) -> dict[int | str, dict[str, Any]]:
-    """The documented answer of what is no JSON: a text of one of these media types."""
-    return {200: {"content": {kind: {"schema": {"type": "string"}} for kind in kinds}}}
-
-
 StoreDep = Annotated[Store, Depends(get_store)]
 LiveDep = Annotated[Live, Depends(get_live)]
 NowDep = Annotated[datetime, Depends(utc_now)]
 RunId = Annotated[str, Depends(run_id)]
 AlertId = Annotated[str, Path(max_length=32)]
+Anyone = Annotated[Principal, Depends(require(""))]
 Reader = Annotated[Principal, Depends(require(auth.READ))]
 Operator = Annotated[Principal, Depends(require(auth.OPERATE))]
 Admin = Annotated[Principal, Depends(require(auth.ADMIN))]

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Annotated
 
-from fastapi import APIRouter, FastAPI, Request
+from fastapi import APIRouter, Depends, FastAPI, Request, Security
 from fastapi.responses import PlainTextResponse, Response
+from fastapi.security import HTTPAuthorizationCredentials
 from sqlalchemy.exc import SQLAlchemyError
 
 from rlvitals.contract.health import HealthView, PartHealth
-from rlvitals_monitor.api.deps import ContractResponse, NowDep, Reader, StoreDep
+from rlvitals_monitor.api.deps import BEARER, ContractResponse, NowDep, Reader, StoreDep, require
 from rlvitals_monitor.api.problems import problem
+from rlvitals_monitor.auth import READ
 from rlvitals_monitor.wellness import judge, read_facts
 
 router = APIRouter(tags=["health"])
@@ -51,7 +54,23 @@ def _parts(app: FastAPI, now: datetime) -> tuple[PartHealth, ...]:
     return judge(read_facts(app.state.store, app.state.worker, app.state.dispatcher), now)
 
 
-@router.get("/metrics", response_class=PlainTextResponse, summary="The service's own numbers for Prometheus")
+def _may_read_metrics(
+    request: Request,
+    store: StoreDep,
+    bearer: Annotated[HTTPAuthorizationCredentials | None, Security(BEARER)],
+    now: NowDep,
+) -> None:
+    if not request.app.state.settings.metrics_without_token:
+        require(READ)(request, store, bearer, now)
+
+
+@router.get(
+    "/metrics",
+    response_class=PlainTextResponse,
+    summary="The service's own numbers for Prometheus",
+    dependencies=[Depends(_may_read_metrics)],
+)
 def metrics(request: Request, now: NowDep) -> PlainTextResponse:
+    """For a token that may read; for everybody with ``RLVITALS_METRICS_WITHOUT_TOKEN=1``."""
     request.app.state.telemetry.note_parts(_parts(request.app, now))
     return PlainTextResponse(request.app.state.telemetry.render(), media_type="text/plain; version=0.0.4")

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
-from rlvitals_monitor.api.deps import LiveDep, NowDep, StoreDep, session_of
+from rlvitals_monitor.api.deps import LiveDep, NowDep, StoreDep, check_wire, session_of
 from rlvitals_monitor.api.form import read_form
 from rlvitals_monitor.errors import NotFound, ServiceError
 from rlvitals_monitor.links.act import act, look, voice_of
@@ -34,7 +34,7 @@ def show(secret: str, request: Request, store: StoreDep, now: NowDep) -> Respons
             offer = look(conn, secret, now)
     except NotFound as error:
         return _page(refuse(""), error.status)
-    visitor = _visitor(request, store, offer)
+    visitor = _visitor(request, store, offer, now)
     again = (
         visitor.principal is None
         and request.headers.get("sec-fetch-site") == "cross-site"
@@ -57,11 +57,12 @@ def _use(secret: str, reason: str, request: Request, store: Store, live: Live, n
         with store.read() as conn:
             offer = look(conn, secret, now)
         language = _language(request, offer)
-        visitor = _visitor(request, store, offer)
+        visitor = _visitor(request, store, offer, now)
         if offer.standing is not Standing.OPEN:
             return _page(ask(offer, visitor, language, now), 409)
         if visitor.voice is None:
             return RedirectResponse(visitor.sign_in, 303, HEADERS)
+        check_wire(request)
         with store.begin() as conn:
             done = act(conn, secret, visitor.voice, reason, request.app.state.limits, now)
     except NotFound as error:
@@ -73,8 +74,8 @@ def _use(secret: str, reason: str, request: Request, store: Store, live: Live, n
     return RedirectResponse(PATH + secret, 303, HEADERS)
 
 
-def _visitor(request: Request, store: Store, offer: Offer) -> Visitor:
-    principal = session_of(request, store)
+def _visitor(request: Request, store: Store, offer: Offer, now: datetime) -> Visitor:
+    principal = session_of(request, store, now)
     voice = voice_of(offer, principal, request.app.state.settings.link_voices)
     return Visitor(principal=principal, voice=voice, sign_in=f"{LOGIN}?{urlencode({'next': request.url.path})}")
 

@@ -1,93 +1,204 @@
-"""Sign-in by link: the token becomes a cookie and leaves the address bar; the link itself stays good."""
+"""The pages of the door: signing in by name, by token, or by a link that works once; signing out."""
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from functools import partial
+from importlib.resources import files
 from typing import Annotated
 
+from anyio import CapacityLimiter, to_thread
 from fastapi import APIRouter, Query, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup
+from sqlalchemy import Connection
 
-from rlvitals_monitor.api.deps import StoreDep, utc_now
+from rlvitals_monitor.access import door
+from rlvitals_monitor.access.door import Caller
+from rlvitals_monitor.access.password import CHARS_MIN
+from rlvitals_monitor.api.deps import NowDep, StoreDep, session_of
 from rlvitals_monitor.api.form import read_form
-from rlvitals_monitor.auth import COOKIE
-from rlvitals_monitor.store.audit import append_audit
+from rlvitals_monitor.auth import COOKIE, SHARE_COOKIE
+from rlvitals_monitor.browser_guard import origin_fault, page_policy
+from rlvitals_monitor.errors import BadRequest, ServiceError, TooMany, Unauthenticated
+from rlvitals_monitor.store import entries, users
 from rlvitals_monitor.store.engine import Store
+from rlvitals_monitor.store.entries import Purpose
 from rlvitals_monitor.store.links import PATH, SECRET
-from rlvitals_monitor.store.tokens import find_token
+from rlvitals_monitor.store.users import User
 
 HOME = "/ui/"
+LOGIN = "/ui/login"
 # A page of ours and nothing else: whoever signs in is led nowhere but here.
 _ONWARD = re.compile(rf"{re.escape(PATH)}{SECRET.pattern}")
-# Without any referrer a browser would post the form with the origin "null", which is refused.
-_HEADERS = {"Referrer-Policy": "same-origin", "Cache-Control": "no-store"}
-_PAGE = """<!doctype html>
-<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>RL Vitals: sign in</title>
-<style>
-:root {{ color-scheme: light dark }}
-body {{ font: 16px/1.5 system-ui, sans-serif; display: grid; place-items: center; min-height: 90vh }}
-main {{ max-width: 28rem; padding: 1.5rem }}
-input, button {{ font: inherit; padding: .5rem .75rem; width: 100%; box-sizing: border-box }}
-button {{ margin-top: .75rem; cursor: pointer }}
-</style>
-<main><h1>RL Vitals</h1><p>{words}</p>
-<form method="post">
-<label>Token <input name="token" type="password" autocomplete="current-password" required></label>
-<button>Sign in</button>
-</form></main></html>"""
+HASHES_AT_ONCE = 2
+"""Each takes 19 MiB and a core for a moment."""
+_HERE = files("rlvitals_monitor.api")
+_STYLE = (_HERE / "login.css").read_text("utf-8")
+_PAGE = Environment(autoescape=True, undefined=StrictUndefined).from_string(
+    (_HERE / "login.html").read_text("utf-8")
+)
+HEADERS = {
+    "Content-Security-Policy": page_policy(_STYLE),
+    # Without any referrer a browser would post the form with the origin "null", which is refused.
+    "Referrer-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+_LEAD = "Sign in by the link that the service printed at its start, or make another: rlvitals login-link"
 
 router = APIRouter(include_in_schema=False)
 
+Onward = Annotated[str, Query(alias="next", max_length=200)]
 
-@router.get("/ui/login")
+
+@router.get(LOGIN)
 def sign_in(
     request: Request,
     store: StoreDep,
+    now: NowDep,
+    entry: Annotated[str, Query(max_length=200)] = "",
     token: Annotated[str, Query(max_length=200)] = "",
-    onward: Annotated[str, Query(alias="next", max_length=200)] = "",
+    onward: Onward = "",
 ) -> Response:
-    """With a valid token: a session and the way to the pages, or back to the link that led here. Else a form."""
-    if not token:
-        return _page("Open the sign-in link that the service printed at its start, or paste a token.", 200)
-    return _enter(request, store, token, onward)
+    """A form. A link that works once gives a session at once, or lets who was invited choose a password."""
+    if token:
+        return _forms(store, "A token has no place in an address, where others may read it: paste it here.", 400)
+    if not entry:
+        return _forms(store)
+    caller = caller_of(request)
+    try:
+        _, person = door.find_entry(store, entry, caller, now)
+        if person is not None:
+            return _page(title="welcome", words="You were invited.", person=person.name, entry=entry)
+        if _is_looked_at_beforehand(request):
+            return _page(title="sign in", words="This link signs you in, once.", entry=entry)
+        return _let_in(request, door.enter_by_link(store, entry, caller, now), onward)
+    except ServiceError as error:
+        return _refused(store, error, "", now)
 
 
-@router.post("/ui/login")
-async def sign_in_by_form(
-    request: Request, store: StoreDep, onward: Annotated[str, Query(alias="next", max_length=200)] = ""
-) -> Response:
-    token = (await read_form(request)).get("token", "")
-    return await run_in_threadpool(_enter, request, store, token, onward)
-
-
-def _enter(request: Request, store: Store, token: str, onward: str) -> Response:
-    with store.read() as connection:
-        info = find_token(connection, token)
-    if info is None or info.revoked_at is not None:
-        return _page("This token is unknown or was revoked. Paste another.", 403)
-    with store.begin() as connection:
-        append_audit(connection, at=utc_now(), who=info.name, what="signed in", detail=f"with token {info.id}")
-    sessions = request.app.state.sessions
-    answer = RedirectResponse(onward if _ONWARD.fullmatch(onward) else HOME, 303, _HEADERS)
-    answer.set_cookie(
-        COOKIE,
-        sessions.issue(info),
-        max_age=sessions.max_age_s,
-        httponly=True,
-        samesite="strict",
-        secure=request.url.scheme == "https",
-    )
-    return answer
+@router.post(LOGIN)
+async def sign_in_by_form(request: Request, store: StoreDep, now: NowDep, onward: Onward = "") -> Response:
+    told, caller = await read_form(request), caller_of(request)
+    enter = _way_in(told, store, caller, now)
+    try:
+        secret = await to_thread.run_sync(enter, limiter=_limiter(request))
+    except ServiceError as error:
+        return await run_in_threadpool(_refused, store, error, told.get("entry", ""), now)
+    return _let_in(request, secret, onward)
 
 
 @router.get("/ui/logout")
-def sign_out() -> Response:
-    answer = RedirectResponse("/ui/login", 303, _HEADERS)
-    answer.delete_cookie(COOKIE, httponly=True, samesite="strict")
+def sign_out(request: Request, store: StoreDep, now: NowDep) -> Response:
+    """The session ends here, not only in the browser. Another site's page cannot bring it about."""
+    answer = RedirectResponse(LOGIN, 303, HEADERS)
+    if origin_fault(dict(request.headers), needed=False):
+        return answer
+    who = session_of(request, store, now)
+    if who is not None:
+        door.leave(store, who, now)
+    for name in (COOKIE, SHARE_COOKIE):
+        answer.delete_cookie(name, httponly=True, samesite="strict")
     return answer
 
 
-def _page(words: str, status: int) -> HTMLResponse:
-    return HTMLResponse(_PAGE.format(words=words), status, _HEADERS)
+def caller_of(request: Request) -> Caller:
+    host = request.client.host if request.client is not None else "unknown"
+    agent = request.headers.get("user-agent", "")
+    return Caller(host=host[:64], agent=agent, lasts=request.app.state.settings.session_lasts)
+
+
+def set_cookie(request: Request, answer: Response, name: str, secret: str, lasts_s: float) -> None:
+    answer.set_cookie(
+        name,
+        secret,
+        max_age=round(lasts_s),
+        httponly=True,
+        # A shared link is followed from chats and mail, and shows only what anybody with the link may see.
+        samesite="lax" if name == SHARE_COOKIE else "strict",
+        secure=request.url.scheme == "https",
+    )
+
+
+def _way_in(told: dict[str, str], store: Store, caller: Caller, now: datetime) -> Callable[[], str]:
+    """What the form asks for; answers the secret of the new session."""
+    if "entry" in told and "password" in told:
+        return partial(_choose_password, store, told, caller, now)
+    if "entry" in told:
+        return partial(door.enter_by_link, store, told["entry"], caller, now)
+    if "name" in told:
+        return partial(door.enter_by_password, store, told["name"], told.get("password", ""), caller, now)
+    return partial(door.enter_by_token, store, told.get("token", ""), caller, now)
+
+
+def _choose_password(store: Store, told: dict[str, str], caller: Caller, now: datetime) -> str:
+    if told["password"] != told.get("again", ""):
+        raise BadRequest("the two passwords differ", field="again")
+    return door.enter_by_invitation(store, told["entry"], told["password"], caller, now)
+
+
+def _let_in(request: Request, secret: str, onward: str) -> Response:
+    answer = RedirectResponse(onward if _ONWARD.fullmatch(onward) else HOME, 303, HEADERS)
+    lasts: timedelta = request.app.state.settings.session_lasts
+    set_cookie(request, answer, COOKIE, secret, lasts.total_seconds())
+    return answer
+
+
+def _refused(store: Store, error: ServiceError, entry: str, now: datetime) -> Response:
+    """The form again, with what was wrong; the one of an invitation while that is still good."""
+    with store.read() as conn:
+        invited = user_of_entry(conn, entry, now) if isinstance(error, BadRequest) and entry else None
+    status = 403 if isinstance(error, Unauthenticated) else error.status
+    words = f"{error.detail[:1].upper()}{error.detail[1:]}."
+    if invited is not None:
+        answer = _page(
+            status, title="welcome", words="You were invited.", person=invited.name, entry=entry, fault=words
+        )
+    else:
+        answer = _forms(store, words, status)
+    if isinstance(error, TooMany):
+        answer.headers["Retry-After"] = str(math.ceil(error.retry_after_s))
+    return answer
+
+
+def user_of_entry(conn: Connection, secret: str, now: datetime) -> User | None:
+    """Whom an invitation that is still open is for."""
+    found = entries.find(conn, secret)
+    if found is None or found.purpose is not Purpose.INVITATION or not found.is_open(now):
+        return None
+    return users.find(conn, found.subject)
+
+
+def _forms(store: Store, fault: str = "", status: int = 200) -> HTMLResponse:
+    with store.read() as conn:
+        people = users.is_any(conn)
+    return _page(status, title="sign in", words=_LEAD, forms=True, people=people, fault=fault)
+
+
+def message_page(title: str, words: str, status: int) -> HTMLResponse:
+    return _page(status, title=title, words=title + ".", fault=words)
+
+
+def _page(status: int = 200, **shown: object) -> HTMLResponse:
+    empty: dict[str, object] = dict.fromkeys(("fault", "person", "entry", "forms", "people"), "")
+    html = _PAGE.render(empty | {"style": Markup(_STYLE), "chars": CHARS_MIN} | shown)
+    return HTMLResponse(html, status, HEADERS)
+
+
+def _is_looked_at_beforehand(request: Request) -> bool:
+    """A browser that loads a page in case it is wanted shall not use the link up."""
+    told = f"{request.headers.get('sec-purpose', '')} {request.headers.get('purpose', '')}"
+    return "prefetch" in told or "prerender" in told
+
+
+def _limiter(request: Request) -> CapacityLimiter:
+    state = request.app.state
+    if not hasattr(state, "hash_limiter"):
+        state.hash_limiter = CapacityLimiter(HASHES_AT_ONCE)
+    limiter: CapacityLimiter = state.hash_limiter
+    return limiter

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from http import HTTPStatus
 from typing import Any
 
@@ -14,7 +15,7 @@ from starlette.exceptions import HTTPException
 
 from rlvitals.contract import codec
 from rlvitals.contract.codec import DecodeError
-from rlvitals_monitor.errors import ServiceError
+from rlvitals_monitor.errors import ServiceError, TooMany
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER_S = 2
@@ -63,7 +64,10 @@ def install(app: FastAPI) -> None:
 
 def _service_error(_request: Request, error: Exception) -> Response:
     assert isinstance(error, ServiceError)
-    return problem(error.status, error.detail, kind=error.kind, field=error.field)
+    answer = problem(error.status, error.detail, kind=error.kind, field=error.field)
+    if isinstance(error, TooMany):
+        answer.headers["Retry-After"] = str(math.ceil(error.retry_after_s))
+    return answer
 
 
 def _decode_error(_request: Request, error: Exception) -> Response:

@@ -48,3 +48,11 @@ def seconds_to_micros(seconds: float) -> int:
 def is_time(seconds: float) -> bool:
     """False for NaN, infinities, and times that no calendar has."""
     return 0.0 <= seconds <= SECONDS_MAX
+
+
+def maybe_to_micros(moment: datetime | None) -> int | None:
+    return None if moment is None else to_micros(moment)
+
+
+def maybe_from_micros(micros: int | None) -> datetime | None:
+    return None if micros is None else from_micros(micros)

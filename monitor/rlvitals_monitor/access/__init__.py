@@ -1,0 +1,1 @@
+"""Who may come in, and how: passwords, pace of sign-ins, sessions, tokens, people, shared links."""
