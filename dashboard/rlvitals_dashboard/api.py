@@ -1,31 +1,14 @@
-"""Typed client of the query API. In one process it speaks to the app itself, without a socket.
-
-It has no rights of its own: each call carries the session cookie of the person whose page asks (see `visitor`),
-so what a person may not do by REST cannot be done here either, and the audit has the person's name.
-
-    ApiError            what went wrong, in the service's own words
-    ├─ SignInNeeded     401: no session, or it is over
-    ├─ Forbidden        403: signed in, but without the right to do this
-    ├─ NotFound         404, or 410: it was deleted
-    ├─ Refused          409: not in the state in which this can be done
-    └─ Unreachable      no answer at all
-"""
+"""Typed client of the query API; `api_wire` has how it is asked and what can go wrong."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextvars import ContextVar
-from dataclasses import dataclass, field
-from threading import Event
-from types import TracebackType
-from typing import Any, TypeVar
-from urllib.parse import quote, urlencode
-
-import httpx2
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
 
 from rlvitals.contract.alert import Alert
 from rlvitals.contract.channelbook import ChannelBookView
-from rlvitals.contract.codec import DecodeError, decode, dumps, loads
 from rlvitals.contract.command import CommandKind, CommandState, Policy
 from rlvitals.contract.comparison import Axis, ComparisonView, SettingsView
 from rlvitals.contract.health import HealthView
@@ -61,10 +44,18 @@ from rlvitals.contract.view import (
     TextStepView,
     TextView,
 )
+from rlvitals_dashboard.api_access import AccessApi
+from rlvitals_dashboard.api_wire import TIMEOUT_S as TIMEOUT_S
+from rlvitals_dashboard.api_wire import ApiError as ApiError
+from rlvitals_dashboard.api_wire import Forbidden as Forbidden
+from rlvitals_dashboard.api_wire import NotFound as NotFound
+from rlvitals_dashboard.api_wire import Refused as Refused
+from rlvitals_dashboard.api_wire import SignInNeeded as SignInNeeded
+from rlvitals_dashboard.api_wire import Unreachable as Unreachable
+from rlvitals_dashboard.api_wire import Visitor as Visitor
+from rlvitals_dashboard.api_wire import items, one, segment
+from rlvitals_dashboard.api_wire import visitor as visitor
 
-T = TypeVar("T")
-
-TIMEOUT_S = 10.0
 PROVIDER_TIMEOUT_S = 90.0
 """A test of a channel waits as long as the service waits for the provider."""
 BACKTEST_TIMEOUT_S = 600.0
@@ -77,105 +68,34 @@ CHART_BUCKETS = 400
 METRICS_PER_REQUEST = 20
 
 
-class ApiError(Exception):
-    def __init__(self, title: str, detail: str = "") -> None:
-        self.title, self.detail = title, detail
-        super().__init__(f"{title}: {detail}" if detail else title)
-
-
-class SignInNeeded(ApiError):
-    pass
-
-
-class Forbidden(ApiError):
-    pass
-
-
-class NotFound(ApiError):
-    pass
-
-
-class Refused(ApiError):
-    pass
-
-
-class Unreachable(ApiError):
-    pass
-
-
-_BY_STATUS = {401: SignInNeeded, 403: Forbidden, 404: NotFound, 409: Refused, 410: NotFound}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Visitor:
-    """What of a person's request goes on to the API: who they are, and under which address they came.
-
-    ``over`` is set as soon as the service no longer knows the person.
-    """
-
-    cookie: str = ""
-    host: str = "localhost"
-    scheme: str = "http"
-    over: Event = field(default_factory=Event, compare=False, repr=False)
-
-    def headers(self) -> dict[str, str]:
-        origin = f"{self.scheme}://{self.host}"
-        return {"host": self.host, "origin": origin} | ({"cookie": self.cookie} if self.cookie else {})
-
-
-visitor: ContextVar[Visitor | None] = ContextVar("rlvitals_visitor", default=None)
-"""Set by `gate.Gate` for each request and each WebSocket; tasks that serve it inherit it."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
     version: int
     last_step: int | None = None
 
 
-class Api:
+class Api(AccessApi):
     """``Api.of_app(app)`` in one process, ``Api.of_url(url, token)`` else."""
 
-    def __init__(self, client: httpx2.AsyncClient) -> None:
-        self._client = client
-
-    @classmethod
-    def of_app(cls, app: Any) -> Api:
-        transport = httpx2.ASGITransport(app, raise_app_exceptions=False)
-        return cls(httpx2.AsyncClient(transport=transport, base_url="http://localhost", timeout=TIMEOUT_S))
-
-    @classmethod
-    def of_url(cls, url: str, token: str) -> Api:
-        headers = {"authorization": f"Bearer {token}"}
-        return cls(httpx2.AsyncClient(base_url=url, headers=headers, timeout=TIMEOUT_S))
-
-    async def __aenter__(self) -> Api:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self._client.aclose()
-
     async def rulebook(self) -> RuleBookView:
-        return _one(RuleBookView, await self._get("/rules/status"))
+        return one(RuleBookView, await self._get("/rules/status"))
 
     async def channel_book(self) -> ChannelBookView:
-        return _one(ChannelBookView, await self._get("/channels/status"))
+        return one(ChannelBookView, await self._get("/channels/status"))
 
     async def health(self) -> HealthView:
-        return _one(HealthView, await self._get("/health"))
+        return one(HealthView, await self._get("/health"))
 
     # runs
 
     async def runs(self, limit: int = PAGE_ITEMS) -> tuple[RunView, ...]:
-        return _items(RunView, await self._get("/runs", limit=limit))
+        return items(RunView, await self._get("/runs", limit=limit))
 
     async def run(self, run: str) -> RunView:
-        return _one(RunView, await self._get(f"/runs/{_segment(run)}"))
+        return one(RunView, await self._get(f"/runs/{segment(run)}"))
 
     async def metrics(self, run: str, attempt: str = "") -> tuple[MetricView, ...]:
-        return _items(MetricView, await self._get(f"/runs/{_segment(run)}/metrics", attempt=attempt))
+        return items(MetricView, await self._get(f"/runs/{segment(run)}/metrics", attempt=attempt))
 
     async def series(
         self,
@@ -192,8 +112,8 @@ class Api:
         for start in range(0, len(metrics), METRICS_PER_REQUEST):
             some = list(metrics[start : start + METRICS_PER_REQUEST])
             query: dict[str, Any] = {"metric": some, "attempt": attempt, "from": first, "to": last, "limit": limit}
-            body = await self._get(f"/runs/{_segment(run)}/series", **query)
-            found |= {view.metric: view for view in _items(SeriesView, body)}
+            body = await self._get(f"/runs/{segment(run)}/series", **query)
+            found |= {view.metric: view for view in items(SeriesView, body)}
         return found
 
     async def texts(
@@ -201,54 +121,54 @@ class Api:
     ) -> tuple[TextView, ...]:
         """The newest, or the worst first."""
         query: dict[str, Any] = {"limit": limit, "step": step, "attempt": attempt, "worst": worst or None}
-        return _items(TextView, await self._get(f"/runs/{_segment(run)}/texts", **query))
+        return items(TextView, await self._get(f"/runs/{segment(run)}/texts", **query))
 
     async def text(self, run: str, number: int) -> TextView:
         """With its tokens."""
-        return _one(TextView, await self._get(f"/runs/{_segment(run)}/texts/{number}"))
+        return one(TextView, await self._get(f"/runs/{segment(run)}/texts/{number}"))
 
     async def same_prompt(self, run: str, number: int, limit: int = 24) -> tuple[TextView, ...]:
-        path = f"/runs/{_segment(run)}/texts/{number}/same-prompt"
-        return _items(TextView, await self._get(path, limit=limit))
+        path = f"/runs/{segment(run)}/texts/{number}/same-prompt"
+        return items(TextView, await self._get(path, limit=limit))
 
     async def text_steps(
         self, run: str, *, attempt: str = "", around: int | None = None, limit: int = 60
     ) -> tuple[TextStepView, ...]:
         """Latest first; with ``around`` half of them lie after that step."""
         query: dict[str, Any] = {"attempt": attempt, "around": around, "limit": limit}
-        return _items(TextStepView, await self._get(f"/runs/{_segment(run)}/texts/steps", **query))
+        return items(TextStepView, await self._get(f"/runs/{segment(run)}/texts/steps", **query))
 
     async def hooks(self, run: str, attempt: str = "") -> HooksView:
-        return _one(HooksView, await self._get(f"/runs/{_segment(run)}/hooks", attempt=attempt))
+        return one(HooksView, await self._get(f"/runs/{segment(run)}/hooks", attempt=attempt))
 
     async def checkpoints(self, run: str, limit: int = 12) -> tuple[EventView, ...]:
         """The newest that the trainer told of, newest first."""
         kind = EventKind.CHECKPOINT.value
-        return _items(EventView, await self._get(f"/runs/{_segment(run)}/events", kind=kind, limit=limit))
+        return items(EventView, await self._get(f"/runs/{segment(run)}/events", kind=kind, limit=limit))
 
     async def rules(self, run: str) -> tuple[RuleView, ...]:
-        return _items(RuleView, await self._get(f"/runs/{_segment(run)}/rules"))
+        return items(RuleView, await self._get(f"/runs/{segment(run)}/rules"))
 
     async def alerts(self, run: str) -> tuple[Alert, ...]:
-        return _items(Alert, await self._get("/alerts", run=run, limit=PAGE_ITEMS))
+        return items(Alert, await self._get("/alerts", run=run, limit=PAGE_ITEMS))
 
     async def open_incidents(self) -> tuple[IncidentView, ...]:
         """Of all runs, the strongest first."""
-        return _items(IncidentView, await self._get("/incidents"))
+        return items(IncidentView, await self._get("/incidents"))
 
     async def incidents(self, run: str, attempt: str = "") -> tuple[IncidentView, ...]:
         """Of one attempt, by default the newest, in the order of onset."""
-        return _items(IncidentView, await self._get(f"/runs/{_segment(run)}/incidents", attempt=attempt))
+        return items(IncidentView, await self._get(f"/runs/{segment(run)}/incidents", attempt=attempt))
 
     async def incident(self, run: str, cause: str, attempt: str = "") -> IncidentStory:
-        path = f"/runs/{_segment(run)}/incidents/{_segment(cause)}"
-        return _one(IncidentStory, await self._get(path, attempt=attempt))
+        path = f"/runs/{segment(run)}/incidents/{segment(cause)}"
+        return one(IncidentStory, await self._get(path, attempt=attempt))
 
     async def changes(self, run: str | None, after: int, wait_s: float = LONGEST_WAIT_S) -> Change:
         """Answers when something moved past ``after``, at the latest after ``wait_s``. ``run=None``: any run."""
-        path = f"/runs/{_segment(run)}/changes" if run else "/changes"
+        path = f"/runs/{segment(run)}/changes" if run else "/changes"
         body = await self._get(path, timeout=wait_s + TIMEOUT_S, after=after, wait_s=wait_s)
-        return _one(Change, body)
+        return one(Change, body)
 
     # runs side by side
 
@@ -264,31 +184,31 @@ class Api:
         """``healthy``: empty for the project's own, ``none`` for no band."""
         query: dict[str, Any] = {"run": list(runs), "metric": list(metrics), "by": by.value}
         query |= {"from": first, "to": last, "healthy": list(healthy) or None, "limit": CHART_BUCKETS}
-        return _one(ComparisonView, await self._get("/compare", **query))
+        return one(ComparisonView, await self._get("/compare", **query))
 
     async def compared_settings(self, runs: Sequence[str]) -> SettingsView:
-        return _one(SettingsView, await self._get("/compare/settings", run=list(runs)))
+        return one(SettingsView, await self._get("/compare/settings", run=list(runs)))
 
     # control
 
     async def commands(self, run: str = "", state: CommandState | None = None) -> tuple[CommandView, ...]:
         """The newest, of one run or of all, in one state or in any."""
         chosen = state.value if state else None
-        return _items(CommandView, await self._get("/commands", run=run, state=chosen, limit=PAGE_ITEMS))
+        return items(CommandView, await self._get("/commands", run=run, state=chosen, limit=PAGE_ITEMS))
 
     async def ask(
         self, run: str, kind: CommandKind, argument: float | None = None, why: str = "", knob: str = ""
     ) -> CommandView:
         """A person's own command. Where one person is enough it needs no further approval."""
         body = {"kind": kind.value, "argument": argument, "why": why} | ({"knob": knob} if knob else {})
-        return _one(CommandView, await self._post(f"/runs/{_segment(run)}/commands", body))
+        return one(CommandView, await self._post(f"/runs/{segment(run)}/commands", body))
 
     async def approve(self, command: str, argument: float | None = None) -> CommandView:
         body = {} if argument is None else {"argument": argument}
-        return _one(CommandView, await self._post(f"/commands/{_segment(command)}/approve", body))
+        return one(CommandView, await self._post(f"/commands/{segment(command)}/approve", body))
 
     async def deny(self, command: str, reason: str = "") -> None:
-        await self._post(f"/commands/{_segment(command)}/deny", {"reason": reason})
+        await self._post(f"/commands/{segment(command)}/deny", {"reason": reason})
 
     async def command(self, command: str) -> CommandView:
         """One of any run; the audit tells whose it is."""
@@ -304,176 +224,117 @@ class Api:
         who, what and cursor."""
         query: dict[str, Any] = {**wanted, "limit": PAGE_ITEMS}
         body = await self._get("/audit", **query)
-        return _items(AuditView, body), str(body.get("next") or "")
+        return items(AuditView, body), str(body.get("next") or "")
 
     async def audit_check(self) -> AuditCheck:
         """Walks the whole chain."""
-        return _one(AuditCheck, await self._get("/audit/check", timeout=PROVIDER_TIMEOUT_S))
+        return one(AuditCheck, await self._get("/audit/check", timeout=PROVIDER_TIMEOUT_S))
 
     async def policies(self) -> tuple[PolicyView, ...]:
-        return _items(PolicyView, await self._get("/policies"))
+        return items(PolicyView, await self._get("/policies"))
 
     async def choose_policy(self, scope: str, name: str, policy: Policy) -> PolicyView:
         body = {"scope": scope, "name": name, "policy": policy.value}
-        return _one(PolicyView, await self._post("/policies", body, method="PUT"))
+        return one(PolicyView, await self._post("/policies", body, method="PUT"))
 
     async def take_policy_back(self, scope: str, name: str) -> None:
         await self._send("DELETE", "/policies", params={"scope": scope, "name": name}, timeout=TIMEOUT_S)
 
     async def effect(self, command: str) -> EffectView:
-        return _one(EffectView, await self._get(f"/commands/{_segment(command)}/effect"))
+        return one(EffectView, await self._get(f"/commands/{segment(command)}/effect"))
 
     async def steering(self) -> tuple[SteeringView, ...]:
-        return _items(SteeringView, await self._get("/steering"))
+        return items(SteeringView, await self._get("/steering"))
 
     async def steer(self, scope: str, name: str, kl_policy: str, target: float | None = None) -> SteeringView:
         body = {"scope": scope, "name": name, "kl_policy": kl_policy, "target": target}
-        return _one(SteeringView, await self._post("/steering", body, method="PUT"))
+        return one(SteeringView, await self._post("/steering", body, method="PUT"))
 
     async def take_steering_back(self, scope: str, name: str) -> None:
         await self._send("DELETE", "/steering", params={"scope": scope, "name": name}, timeout=TIMEOUT_S)
 
     async def steered(self, run: str) -> SteeredView:
-        return _one(SteeredView, await self._get(f"/runs/{_segment(run)}/steering"))
+        return one(SteeredView, await self._get(f"/runs/{segment(run)}/steering"))
 
     # who is told
 
     async def silences(self) -> tuple[SilenceView, ...]:
-        return _items(SilenceView, await self._get("/silences", limit=PAGE_ITEMS))
+        return items(SilenceView, await self._get("/silences", limit=PAGE_ITEMS))
 
     async def silence(self, wish: Mapping[str, Any]) -> SilenceView:
         """``wish`` has ``match`` and the times; see the service's own description of it."""
-        return _one(SilenceView, await self._post("/silences", wish))
+        return one(SilenceView, await self._post("/silences", wish))
 
     async def end_silence(self, silence: str) -> None:
-        await self._post(f"/silences/{_segment(silence)}/end", {})
+        await self._post(f"/silences/{segment(silence)}/end", {})
 
     async def silence_alert(self, alert: str, lasts_s: float) -> SilenceView:
         """Its rule, on its run."""
-        return _one(SilenceView, await self._post(f"/alerts/{_segment(alert)}/silence", {"lasts_s": lasts_s}))
+        return one(SilenceView, await self._post(f"/alerts/{segment(alert)}/silence", {"lasts_s": lasts_s}))
 
     async def channels(self) -> tuple[ChannelView, ...]:
-        return _items(ChannelView, await self._get("/channels"))
+        return items(ChannelView, await self._get("/channels"))
 
     async def test_channel(self, channel: str) -> ChannelTest:
         """Waits for the provider."""
-        body = await self._post(f"/channels/{_segment(channel)}/test", {}, timeout=PROVIDER_TIMEOUT_S)
-        return _one(ChannelTest, body)
+        body = await self._post(f"/channels/{segment(channel)}/test", {}, timeout=PROVIDER_TIMEOUT_S)
+        return one(ChannelTest, body)
 
     async def make_channel(self, body: Mapping[str, Any]) -> None:
         """``body`` has the keys of a channel in a channel file."""
         await self._post("/channels", body)
 
     async def remove_channel(self, channel: str) -> None:
-        await self._send("DELETE", f"/channels/{_segment(channel)}", timeout=TIMEOUT_S)
+        await self._send("DELETE", f"/channels/{segment(channel)}", timeout=TIMEOUT_S)
 
     async def sends(self, delivery: str) -> tuple[SendView, ...]:
         """Each attempt at the message that it went into, oldest first."""
-        return _items(SendView, await self._get(f"/deliveries/{_segment(delivery)}/sends"))
+        return items(SendView, await self._get(f"/deliveries/{segment(delivery)}/sends"))
 
     async def deliveries(self) -> tuple[DeliveryView, ...]:
-        return _items(DeliveryView, await self._get("/deliveries", limit=PAGE_ITEMS))
+        return items(DeliveryView, await self._get("/deliveries", limit=PAGE_ITEMS))
 
     async def unacknowledge(self, alert: str) -> None:
-        await self._post(f"/alerts/{_segment(alert)}/unacknowledge", {})
+        await self._post(f"/alerts/{segment(alert)}/unacknowledge", {})
 
     async def acknowledge(self, alert: str) -> None:
-        await self._post(f"/alerts/{_segment(alert)}/acknowledge", {})
+        await self._post(f"/alerts/{segment(alert)}/acknowledge", {})
 
     async def escalate(self, alert: str, channel: str) -> None:
-        await self._post(f"/alerts/{_segment(alert)}/escalate", {"channel": channel})
+        await self._post(f"/alerts/{segment(alert)}/escalate", {"channel": channel})
 
     # rules
 
     async def rule_board(self, run: str = "") -> RuleBoardView:
         """Of one run, or of all that are going on."""
-        return _one(RuleBoardView, await self._get("/rules/standing", run=run))
+        return one(RuleBoardView, await self._get("/rules/standing", run=run))
 
     async def rule_source(self, rule: str, severity: str) -> RuleSourceView:
-        return _one(RuleSourceView, await self._get(f"/rules/{_segment(rule)}/source", severity=severity))
+        return one(RuleSourceView, await self._get(f"/rules/{segment(rule)}/source", severity=severity))
 
     async def test_rule(self, rule: str, severity: str, run: str = "") -> RuleTestView:
         """Waits for the providers."""
         told = urlencode({"severity": severity, "run": run})
-        body = await self._post(f"/rules/{_segment(rule)}/test?{told}", {}, timeout=PROVIDER_TIMEOUT_S)
-        return _one(RuleTestView, body)
+        body = await self._post(f"/rules/{segment(rule)}/test?{told}", {}, timeout=PROVIDER_TIMEOUT_S)
+        return one(RuleTestView, body)
 
     async def rule_versions(self) -> tuple[EditedRulesView, ...]:
         """Every edit, newest first."""
-        return _items(EditedRulesView, await self._get("/rules/edited/versions"))
+        return items(EditedRulesView, await self._get("/rules/edited/versions"))
 
     async def check_rules(self, text: str) -> RuleCheckView:
-        return _one(RuleCheckView, await self._post("/rules/check", {"text": text}))
+        return one(RuleCheckView, await self._post("/rules/check", {"text": text}))
 
     async def edit_rules(self, text: str, base: int, why: str) -> EditedRulesView:
         """Refused where somebody was faster."""
         body = {"text": text, "base": base, "why": why}
-        return _one(EditedRulesView, await self._post("/rules/edited", body, method="PUT"))
+        return one(EditedRulesView, await self._post("/rules/edited", body, method="PUT"))
 
     async def backtest(self, runs: Mapping[str, int | None], text: str) -> BacktestView:
         """``runs`` lead to their first bad step, None for those that were well; held against what is in force."""
         chosen = [{"run": run, "bad": since is not None, "since": since} for run, since in runs.items()]
         body = {"runs": chosen, "edited": text, "against": ""}
-        return _one(BacktestView, await self._post("/rules/backtest", body, timeout=BACKTEST_TIMEOUT_S))
+        return one(BacktestView, await self._post("/rules/backtest", body, timeout=BACKTEST_TIMEOUT_S))
 
     async def judged(self, run: str) -> JudgedView:
-        return _one(JudgedView, await self._get(f"/runs/{_segment(run)}/judged"))
-
-    # the wire
-
-    async def _get(self, path: str, *, timeout: float = TIMEOUT_S, **query: Any) -> Any:
-        params = {k: v for k, v in query.items() if v not in (None, "")}
-        return await self._send("GET", path, params=params, timeout=timeout)
-
-    async def _post(
-        self, path: str, body: Mapping[str, Any], *, method: str = "POST", timeout: float = TIMEOUT_S
-    ) -> Any:
-        headers = {"content-type": "application/json"}
-        return await self._send(method, path, content=dumps(body), headers=headers, timeout=timeout)
-
-    async def _send(self, method: str, path: str, **options: Any) -> Any:
-        who = visitor.get()
-        headers = (who.headers() if who else {}) | options.pop("headers", {})
-        try:
-            answer = await self._client.request(method, f"/api/v1{path}", headers=headers, **options)
-        except httpx2.TransportError as error:
-            raise Unreachable("The service does not answer", str(error)) from error
-        if answer.status_code == 401 and who is not None:
-            who.over.set()
-        if answer.status_code >= 400:
-            raise _refusal(answer)
-        if answer.status_code == 204:
-            return None
-        try:
-            return loads(answer.content)
-        except DecodeError as error:
-            raise ApiError("The service's answer cannot be read", str(error)) from error
-
-
-def _refusal(answer: httpx2.Response) -> ApiError:
-    try:
-        problem = loads(answer.content)
-    except DecodeError:
-        problem = {}
-    if not isinstance(problem, dict):
-        problem = {}
-    title = str(problem.get("title") or f"The service answered {answer.status_code}")
-    kind: type[ApiError] = _BY_STATUS.get(answer.status_code, ApiError)
-    return kind(title, str(problem.get("detail") or ""))
-
-
-def _one(kind: type[T], body: Any) -> T:
-    try:
-        return decode(kind, body)
-    except DecodeError as error:
-        raise ApiError("The service's answer cannot be read", str(error)) from error
-
-
-def _items(kind: type[T], body: Any) -> tuple[T, ...]:
-    """A plain list, or a page of one."""
-    rows = body.get("items", ()) if isinstance(body, Mapping) else body
-    return tuple(_one(kind, row) for row in rows)
-
-
-def _segment(text: str) -> str:
-    return quote(text, safe="")
+        return one(JudgedView, await self._get(f"/runs/{segment(run)}/judged"))
