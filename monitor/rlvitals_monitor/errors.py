@@ -60,6 +60,13 @@ class WrongMediaType(ServiceError):
     kind = "media-type"
 
 
+class TooSlow(ServiceError):
+    """What was sent did not arrive in time."""
+
+    status = 408
+    kind = "too-slow"
+
+
 class TooMany(ServiceError):
     """Too many for now; ``retry_after_s`` says when to try again."""
 
