@@ -11,7 +11,7 @@ from rlvitals.contract.rulebook import BoardRun
 from rlvitals.contract.view import RunState, RunView
 from rlvitals_monitor.alerts.board import Judged
 from rlvitals_monitor.alerts.memory import said_of
-from rlvitals_monitor.store import evaluations, runs
+from rlvitals_monitor.store import evaluations, run_list, runs
 from rlvitals_monitor.store.series import missing_reasons
 
 RUNS_MAX = 24
@@ -38,6 +38,6 @@ def read_board(connection: Connection, run: str, now: datetime) -> tuple[list[Ju
 def _chosen(connection: Connection, run: str, now: datetime) -> tuple[Sequence[RunView], int]:
     if run:
         return [runs.read_run(connection, run, now)], 0
-    newest, _ = runs.list_runs(connection, now, limit=LOOKED_AT)
+    newest, _ = run_list.list_runs(connection, now, limit=LOOKED_AT, whole=True)
     live = [view for view in newest if view.state not in _OVER]
     return live[:RUNS_MAX], max(0, len(live) - RUNS_MAX)

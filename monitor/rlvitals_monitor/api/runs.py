@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Depends, Query
 from fastapi.concurrency import run_in_threadpool
+from pydantic import Field, StringConstraints
 
 from rlvitals.contract.hooks import HooksView
 from rlvitals.contract.report import EventKind
-from rlvitals.contract.view import ChangesView, EventView, Page, RunView
+from rlvitals.contract.view import ChangesView, EventView, Light, Page, RunChoices, RunState, RunView
 from rlvitals_monitor.api.deps import (
     PAGE_DEFAULT,
     ContractResponse,
@@ -17,6 +20,7 @@ from rlvitals_monitor.api.deps import (
     Limit,
     LiveDep,
     NowDep,
+    Operator,
     Reader,
     RunId,
     StoreDep,
@@ -24,16 +28,91 @@ from rlvitals_monitor.api.deps import (
     read_cursor,
     write_cursor,
 )
+from rlvitals_monitor.errors import BadRequest
 from rlvitals_monitor.live import EVERYTHING
-from rlvitals_monitor.store import runs, texts
+from rlvitals_monitor.store import run_list, run_marks, runs, texts
 from rlvitals_monitor.store.engine import Store
+from rlvitals_monitor.store.run_list import Archived, Cursor, Order, OrderBy, RunFilter
+from rlvitals_monitor.store.run_marks import Marks
 
 WAIT_MAX_S = 30.0
+Label = Annotated[
+    str, StringConstraints(min_length=1, max_length=run_marks.LABEL_CHARS_MAX, strip_whitespace=True)
+]
 
 router = APIRouter(prefix="/api/v1", tags=["runs"])
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MarksBody:
+    """``labels`` replaces all of them; ``add_labels`` and ``remove_labels`` change some, whatever others do."""
+
+    owner: Annotated[str | None, Field(max_length=run_marks.OWNER_CHARS_MAX)] = None
+    labels: Annotated[list[Label] | None, Field(max_length=run_marks.LABELS_MAX)] = None
+    add_labels: Annotated[list[Label], Field(max_length=run_marks.LABELS_MAX)] = field(default_factory=list)
+    remove_labels: Annotated[list[Label], Field(max_length=run_marks.LABELS_MAX)] = field(default_factory=list)
+    notes: Annotated[str | None, Field(max_length=run_marks.NOTES_CHARS_MAX)] = None
+    archived: bool | None = None
+
+    def marks(self) -> Marks:
+        return Marks(
+            owner=self.owner,
+            labels=None if self.labels is None else tuple(self.labels),
+            add_labels=tuple(self.add_labels),
+            remove_labels=tuple(self.remove_labels),
+            notes=self.notes,
+            archived=self.archived,
+        )
+
+
 After = Annotated[int | None, Query(description="`version` of the answer before; without it, at once")]
 Wait = Annotated[float, Query(ge=0, le=WAIT_MAX_S, description="seconds to wait for something newer")]
+
+
+Word = Annotated[str, StringConstraints(max_length=128)]
+Words = Annotated[list[Word], Query(max_length=50)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunQuery:
+    """``sort`` is a column, with a minus before it from the greatest down."""
+
+    q: Annotated[str, Query(max_length=200, description="words that all stand in a run's own words")] = ""
+    light: Annotated[list[Light], Query(max_length=4)] = field(default_factory=list)
+    state: Annotated[list[RunState], Query(max_length=8)] = field(default_factory=list)
+    project: Words = field(default_factory=list)
+    framework: Annotated[list[Word], Query(max_length=50, description="a name, of any version")] = field(
+        default_factory=list
+    )
+    owner: Annotated[str, Query(max_length=128)] = ""
+    label: Annotated[list[Word], Query(max_length=50, description="all of them")] = field(default_factory=list)
+    archived: Annotated[Archived, Query(description="whether archived runs are wanted")] = Archived.NO
+    seen_since: Annotated[datetime | None, Query(description="only runs that were heard of since")] = None
+
+    def filter(self) -> RunFilter:
+        """Raises `BadRequest`."""
+        if self.seen_since is not None and self.seen_since.tzinfo is None:
+            raise BadRequest("expected a time with its zone, such as 2026-01-31T12:00:00Z", field="seen_since")
+        return RunFilter(
+            text=self.q,
+            lights=frozenset(self.light),
+            states=frozenset(self.state),
+            projects=frozenset(self.project),
+            frameworks=frozenset(self.framework),
+            owner=self.owner,
+            labels=frozenset(self.label),
+            archived=self.archived,
+            seen_since=self.seen_since,
+        )
+
+
+Sort = Annotated[
+    str,
+    Query(
+        pattern=f"^-?({'|'.join(by.value for by in OrderBy)})$",
+        description="a column; with a minus before it, the greatest first",
+    ),
+]
 
 
 @router.get("/runs", response_model=page_of(RunView), summary="Runs, newest first")
@@ -41,14 +120,49 @@ def list_runs(
     _who: Reader,
     store: StoreDep,
     now: NowDep,
-    project: Annotated[str | None, Query(max_length=128)] = None,
+    query: Annotated[RunQuery, Depends()],
+    sort: Sort = "-created",
+    full: Annotated[bool, Query(description="with config, capabilities, knobs, notes and attempts")] = False,
     cursor: CursorQuery = "",
     limit: Limit = PAGE_DEFAULT,
 ) -> ContractResponse:
-    after = read_cursor(cursor, int, str) if cursor else None
+    """Filtered or sorted by what is derived (light, state, rate, …), the newest 10,000 that fit the rest are
+    looked at."""
+    order = Order(by=OrderBy(sort.lstrip("-")), falling=sort.startswith("-"))
+    after = _read_place(cursor, sort, order) if cursor else None
     with store.read() as connection:
-        found, more = runs.list_runs(connection, now, project=project, after=after, limit=limit)
-    return ContractResponse(Page(items=tuple(found), next=write_cursor(*more) if more else ""))
+        found, more = run_list.list_runs(
+            connection, now, query.filter(), order=order, after=after, limit=limit, whole=full
+        )
+    following = "" if more is None else write_cursor(sort, list(more[0] or ()), more[1])
+    return ContractResponse(Page(items=tuple(found), next=following))
+
+
+def _read_place(cursor: str, sort: str, order: Order) -> Cursor:
+    of, key, run = read_cursor(cursor, str, list, str)
+    if of != sort or not run_list.is_key(key, order.by):
+        raise BadRequest("expected a cursor from an earlier page of this order", field="cursor")
+    return tuple(key) or None, run
+
+
+@router.get(
+    "/facets", response_model=RunChoices, summary="The projects, frameworks, owners and labels of all runs"
+)
+def read_choices(_who: Reader, store: StoreDep) -> ContractResponse:
+    with store.read() as connection:
+        return ContractResponse(run_list.read_choices(connection))
+
+
+@router.patch("/runs/{run}", response_model=RunView, summary="What people say of a run")
+def mark_run(
+    run: RunId, body: MarksBody, who: Operator, store: StoreDep, live: LiveDep, now: NowDep
+) -> ContractResponse:
+    """Fields that are left out stay as they are; each change is audited."""
+    with store.begin() as connection:
+        run_marks.mark(connection, run, body.marks(), who.name, now)
+        made = runs.read_run(connection, run, now)
+    live.publish(run)
+    return ContractResponse(made)
 
 
 @router.get("/runs/{run}", response_model=RunView, summary="One run with its attempts")

@@ -18,7 +18,8 @@ from rlvitals_monitor.store import handshake, pulse
 from rlvitals_monitor.store.engine import Store
 from rlvitals_monitor.store.ingest import store_batch
 from rlvitals_monitor.store.pulse import FIRST_STEP_ELSE, FIRST_STEP_WITHIN, SILENT_TIMES, Signs
-from rlvitals_monitor.store.runs import list_runs, read_hooks, read_run
+from rlvitals_monitor.store.run_list import list_runs
+from rlvitals_monitor.store.runs import read_hooks, read_run
 from tests.monitor.batches import NOW, NOW_S, after, batch, counting, heartbeat, step
 
 

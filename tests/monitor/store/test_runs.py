@@ -9,7 +9,8 @@ from rlvitals.contract.view import Light, RunState
 from rlvitals_monitor.store.engine import Store
 from rlvitals_monitor.store.ingest import store_batch
 from rlvitals_monitor.store.numbers import to_micros
-from rlvitals_monitor.store.runs import find_attempt, list_runs, read_run
+from rlvitals_monitor.store.run_list import list_runs
+from rlvitals_monitor.store.runs import find_attempt, read_run
 from rlvitals_monitor.store.tables import alerts, commands
 from tests.monitor.batches import NOW, after, batch, heartbeat, step
 
@@ -53,7 +54,7 @@ def test_the_light_shows_what_fires_on_the_newest_attempt_only(store: Store) -> 
         alert(store, first, rule, severity, state)
     with store.read() as connection:
         run = read_run(connection, "r1", NOW)
-        (listed,), more = list_runs(connection, NOW)
+        (listed,), more = list_runs(connection, NOW, whole=True)
     assert (run.light, run.firing, run.reason) == (Light.AMBER, 2, "2 alerts firing: a is warning")
     assert (listed, more) == (run, None)
     put(store, attempt="a2")
