@@ -34,6 +34,7 @@ from rlvitals.contract.view import (
     CommandView,
     DeliveryView,
     EventView,
+    HistogramView,
     MetricView,
     PolicyView,
     RuleView,
@@ -115,6 +116,26 @@ class Api(AccessApi):
             body = await self._get(f"/runs/{segment(run)}/series", **query)
             found |= {view.metric: view for view in items(SeriesView, body)}
         return found
+
+    async def histograms(
+        self,
+        run: str,
+        metric: str,
+        *,
+        attempt: str = "",
+        first: int | None = None,
+        last: int | None = None,
+        columns: int = 100,
+    ) -> tuple[HistogramView, ...]:
+        """Of at most ``columns`` steps, spread evenly over those between ``first`` and ``last``."""
+        query: dict[str, Any] = {
+            "metric": metric,
+            "attempt": attempt,
+            "from": first,
+            "to": last,
+            "columns": columns,
+        }
+        return items(HistogramView, await self._get(f"/runs/{segment(run)}/histograms", **query))
 
     async def texts(
         self, run: str, limit: int = 12, *, step: int | None = None, attempt: str = "", worst: bool = False

@@ -8,13 +8,14 @@ from fastapi import APIRouter, Query
 
 from rlvitals.contract.view import ExtremeView, HistogramView, MetricView, SeriesView
 from rlvitals_monitor.api.deps import PAGE_DEFAULT, ContractResponse, Limit, Reader, RunId, StoreDep
-from rlvitals_monitor.store import charts, series
+from rlvitals_monitor.store import charts, distributions, series
 from rlvitals_monitor.store.charts import Span
 from rlvitals_monitor.store.names import METRIC_CHARS_MAX
 from rlvitals_monitor.store.runs import find_attempt
 
 CHART_DEFAULT, CHART_MAX = 800, 5_000
 METRICS_MAX = 100
+COLUMNS_MAX = 400
 
 router = APIRouter(prefix="/api/v1/runs/{run}", tags=["series"])
 
@@ -78,7 +79,13 @@ def read_histograms(
     first: From = None,
     last: To = None,
     limit: Limit = PAGE_DEFAULT,
+    columns: Annotated[
+        int | None, Query(ge=2, le=COLUMNS_MAX, description="instead of the newest: spread evenly over the steps")
+    ] = None,
 ) -> ContractResponse:
     with store.read() as connection:
         number, _ = find_attempt(connection, run, attempt)
+        if columns is not None:
+            span = Span(first=first, last=last)
+            return ContractResponse(distributions.read_spread(connection, number, metric, span, columns))
         return ContractResponse(series.read_histograms(connection, number, metric, first, last, limit))
