@@ -38,7 +38,6 @@ from rlvitals.contract.view import (
     MetricView,
     PolicyView,
     RuleView,
-    RunView,
     SendView,
     SeriesView,
     SilenceView,
@@ -46,6 +45,7 @@ from rlvitals.contract.view import (
     TextView,
 )
 from rlvitals_dashboard.api_access import AccessApi
+from rlvitals_dashboard.api_runs import RunsApi
 from rlvitals_dashboard.api_wire import TIMEOUT_S as TIMEOUT_S
 from rlvitals_dashboard.api_wire import ApiError as ApiError
 from rlvitals_dashboard.api_wire import Forbidden as Forbidden
@@ -75,7 +75,7 @@ class Change:
     last_step: int | None = None
 
 
-class Api(AccessApi):
+class Api(AccessApi, RunsApi):
     """``Api.of_app(app)`` in one process, ``Api.of_url(url, token)`` else."""
 
     async def rulebook(self) -> RuleBookView:
@@ -87,13 +87,7 @@ class Api(AccessApi):
     async def health(self) -> HealthView:
         return one(HealthView, await self._get("/health"))
 
-    # runs
-
-    async def runs(self, limit: int = PAGE_ITEMS) -> tuple[RunView, ...]:
-        return items(RunView, await self._get("/runs", limit=limit))
-
-    async def run(self, run: str) -> RunView:
-        return one(RunView, await self._get(f"/runs/{segment(run)}"))
+    # one run
 
     async def metrics(self, run: str, attempt: str = "") -> tuple[MetricView, ...]:
         return items(MetricView, await self._get(f"/runs/{segment(run)}/metrics", attempt=attempt))

@@ -36,7 +36,7 @@ class Snapshot:
 
     @classmethod
     async def take(cls, api: Api) -> Snapshot:
-        known, commands = await asyncio.gather(api.runs(), api.commands())
+        known, commands = await asyncio.gather(api.runs(full=True), api.commands())
         runs = {run.id: run for run in known}
         waiting = sorted({c.run for c in commands if c.state is CommandState.PROPOSED})
         unseen = [run for run in waiting if run not in runs]
@@ -91,7 +91,7 @@ class Snapshot:
 
 
 async def layout(api: Api, prefix: str, query: Query) -> Component:
-    blocks, runs = await asyncio.gather(_heart(prefix).draw(api, query), api.runs())
+    blocks, runs = await asyncio.gather(_heart(prefix).draw(api, query), api.runs(full=True))
     return html.Main(
         [
             html.Div([html.H1(t("Control")), html.P(blocks["summary"])], className="page-head"),
@@ -116,7 +116,7 @@ def _own(runs: Sequence[RunView], chosen: str) -> Component:
     if not live:
         return panel(t("Ask a run"), html.P(t("No run is going on."), className="quiet"))
     first = chosen if chosen in {run.id for run in live} else live[0].id if len(live) == 1 else ""
-    field = dcc.Input(id="own-run", list="own-runs", value=first, placeholder="Which run?", debounce=0.3)
+    field = dcc.Input(id="own-run", list="own-runs", value=first, placeholder=t("Which run?"), debounce=0.3)
     names = [html.Option(f"{run.name or run.id} ({run.project})"[:120], value=run.id) for run in live]
     known = html.Datalist(names, id="own-runs")
     return panel(

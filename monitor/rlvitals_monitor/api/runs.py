@@ -36,6 +36,7 @@ from rlvitals_monitor.store.run_list import Archived, Cursor, Order, OrderBy, Ru
 from rlvitals_monitor.store.run_marks import Marks
 
 WAIT_MAX_S = 30.0
+LISTED_MAX = 1_000
 Label = Annotated[
     str, StringConstraints(min_length=1, max_length=run_marks.LABEL_CHARS_MAX, strip_whitespace=True)
 ]
@@ -124,7 +125,7 @@ def list_runs(
     sort: Sort = "-created",
     full: Annotated[bool, Query(description="with config, capabilities, knobs, notes and attempts")] = False,
     cursor: CursorQuery = "",
-    limit: Limit = PAGE_DEFAULT,
+    limit: Annotated[int, Query(ge=1, le=LISTED_MAX, description="items on one page")] = PAGE_DEFAULT,
 ) -> ContractResponse:
     """Filtered or sorted by what is derived (light, state, rate, …), the newest 10,000 that fit the rest are
     looked at."""
