@@ -15,9 +15,11 @@ from fastapi.responses import JSONResponse
 from rlvitals_dashboard import deeds, nav, problem_banner
 from rlvitals_dashboard.api import Api, ApiError
 from rlvitals_dashboard.components import Component, aria, visible
+from rlvitals_dashboard.display_choice import browser_phrases, display_choice
 from rlvitals_dashboard.failed_page import failed_page, no_such_page
 from rlvitals_dashboard.failure_banner import failure_banner, live_sign
 from rlvitals_dashboard.gate import Gate
+from rlvitals_dashboard.language import language, t
 from rlvitals_dashboard.nav import PREFIX
 from rlvitals_dashboard.pages import audit as audit_page
 from rlvitals_dashboard.pages import channels as channels_page
@@ -40,7 +42,7 @@ from rlvitals_dashboard.theme import css_variables
 COMMAND, RULE = "control/command/", "rules/rule/"
 _ASSETS = Path(__file__).parent / "assets"
 _INDEX = """<!DOCTYPE html>
-<html lang="en" data-theme="light">
+<html lang="__LANGUAGE__" data-theme="light">
 <head>
 {%metas%}
 <meta name="color-scheme" content="light dark">
@@ -75,7 +77,8 @@ def create_dash(server: FastAPI, api: Api, prefix: str = PREFIX) -> Dash:
         add_log_handler=False,
         **options,
     )
-    app.layout = _shell(prefix)
+    app.layout = lambda: _shell(prefix)
+    _name_the_language(app)
     _register_router(app, api, prefix)
     _register_browser(app)
     runs_page.register(app, api, prefix)
@@ -107,21 +110,22 @@ def _shell(prefix: str) -> Component:
             dcc.Store(id="done"),
             dcc.Store(id="retry"),
             dcc.Store(id="routed"),
-            html.A("Skip to the content", href="#page", className="skip"),
+            html.A(t("Skip to the content"), href="#page", className="skip"),
             html.Header(
                 [
                     dcc.Link(
                         [html.Span(className="logo"), html.Span("RL Vitals")], href=prefix, className="brand"
                     ),
-                    html.Nav(nav.bar(prefix, ""), id="nav", className="nav", **aria(label="Pages")),
+                    html.Nav(nav.bar(prefix, ""), id="nav", className="nav", **aria(label=t("Pages"))),
                     html.Span(id="crumbs", className="crumbs"),
                     live_sign(),
+                    display_choice(),
                     html.Button(
                         html.Span(className="theme-icon"),
                         id="theme-toggle",
                         className="icon-button",
-                        title="Light or dark",
-                        **aria(label="Switch between light and dark"),
+                        title=t("Light or dark"),
+                        **aria(label=t("Switch between light and dark")),
                     ),
                 ],
                 className="top",
@@ -129,8 +133,19 @@ def _shell(prefix: str) -> Component:
             failure_banner(prefix),
             problem_banner.problem_banner(),
             html.Div(id="page"),
+            browser_phrases(),
         ]
     )
+
+
+def _name_the_language(app: Any) -> None:
+    """Of each document, as it is asked for."""
+    written = app.interpolate_index
+
+    def interpolate(**parts: str) -> str:
+        return str(written(**parts)).replace("__LANGUAGE__", language.get().value, 1)
+
+    app.interpolate_index = interpolate
 
 
 def _register_router(app: Dash, api: Api, prefix: str) -> None:

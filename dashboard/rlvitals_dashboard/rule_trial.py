@@ -156,7 +156,7 @@ def _rule(rule: TriedRule) -> Component:
 
 def choose_runs(runs: Sequence[RunView], asked: str) -> Component:
     """A line that the address says too, and the newest runs one press away."""
-    field = dcc.Input(id="tried-runs", value=asked, placeholder="ids, with commas between", maxLength=4000)
+    field = dcc.Input(id="tried-runs", value=asked, placeholder=t("ids, with commas between"), maxLength=4000)
     adds = [
         html.Button(["+ ", *named(run)], id={"type": "add-run", "run": run.id}, className="button quiet")
         for run in runs[:OFFERED_MAX]
@@ -168,7 +168,11 @@ def choose_runs(runs: Sequence[RunView], asked: str) -> Component:
         none,
         dcc.Store(id="tried-names", data={run.id: run.name or run.id for run in runs}),
         html.Div(id="tried-since", className="tried-runs"),
-        html.Button(t("Try it"), id="try", className="button"),
+        html.Button(
+            [html.Span(t("Try it"), className="rest"), html.Span(t("Trying …"), className="busy")],
+            id="try",
+            className="button",
+        ),
     ]
 
 
@@ -212,7 +216,7 @@ def register_trial(app: Dash, api: Api) -> None:
         State("tried-names", "data"),
         State({"type": "since", "run": ALL}, "value"),
         State({"type": "since", "run": ALL}, "id"),
-        running=[(Output("try", "disabled"), True, False), (Output("try", "children"), "Trying …", "Try it")],
+        running=[(Output("try", "disabled"), True, False)],
         prevent_initial_call=True,
     )
     async def attempt(
@@ -236,6 +240,6 @@ def register_trial(app: Dash, api: Api) -> None:
 
 def _since(run: str, step: int | None) -> Component:
     field = dcc.Input(
-        id={"type": "since", "run": run}, type="number", value=step, min=0, step=1, placeholder="it was well"
+        id={"type": "since", "run": run}, type="number", value=step, min=0, step=1, placeholder=t("it was well")
     )
     return html.Label([html.Span(woven("{run}: went bad at step", run=visible(run, 60))), field])

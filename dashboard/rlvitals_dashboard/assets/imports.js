@@ -4,6 +4,8 @@
 
   let under_way = null;
 
+  function say(english, values) { return window.vitalsDisplay.say(english, values); }
+
   function tell(words, share) {
     const place = document.getElementById("import-progress");
     if (!place) return;
@@ -35,7 +37,7 @@
   function send(files) {
     if (under_way) return;
     if (files.length !== 1)
-      return done({ status: 0, file: "", body: { title: "One file at a time", detail: "A tracker's folder has its log in one file: choose that, or pack the folder's file." } });
+      return done({ status: 0, file: "", body: { title: say("One file at a time"), detail: say("A tracker's folder has its log in one file: choose that, or pack the folder's file.") } });
     const file = files[0];
     const query = new URLSearchParams();
     for (const name of ["project", "name", "run", "format", "every"]) if (value(name)) query.set(name, value(name));
@@ -43,11 +45,11 @@
     const call = under_way = new XMLHttpRequest();
     call.open("POST", "/api/v1/import?" + query);
     call.setRequestHeader("content-type", "application/octet-stream");
-    call.upload.onprogress = (told) => tell("Sending " + file.name + " …", told.lengthComputable ? told.loaded / told.total : null);
-    call.upload.onload = () => tell("The service reads " + file.name + " …", null);
+    call.upload.onprogress = (told) => tell(say("Sending {file} …", { file: file.name }), told.lengthComputable ? told.loaded / told.total : null);
+    call.upload.onload = () => tell(say("The service reads {file} …", { file: file.name }), null);
     call.onload = () => done({ status: call.status, file: file.name, body: read(call.responseText) });
-    call.onerror = () => done({ status: 0, file: file.name, body: { title: "The service does not answer", detail: "Nothing was imported. Try again." } });
-    tell("Sending " + file.name + " …", 0);
+    call.onerror = () => done({ status: 0, file: file.name, body: { title: say("The service does not answer"), detail: say("Nothing was imported. Try again.") } });
+    tell(say("Sending {file} …", { file: file.name }), 0);
     call.send(file);
   }
 

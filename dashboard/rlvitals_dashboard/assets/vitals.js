@@ -10,10 +10,13 @@
   function alive(trouble) { window.vitalsConnection.beat(trouble); }
   function quiet() { return window.vitalsConnection.quiet(); }
 
-  const steps = [[60, 1, "s"], [3600, 60, "min"], [86400, 3600, "h"], [Infinity, 86400, "d"]];
+  const steps = [[60, 1, "s", "second"], [3600, 60, "min", "minute"], [86400, 3600, "h", "hour"], [Infinity, 86400, "d", "day"]];
   function relative(seconds) {
     const size = Math.abs(seconds);
-    const [, scale, unit] = steps.find(([limit]) => size < limit);
+    const [, scale, unit, long] = steps.find(([limit]) => size < limit);
+    const amount = size < 2 ? 0 : Math.floor(size / scale);
+    const said = window.vitalsDisplay.fromNow(seconds < 0 ? amount : -amount, long);
+    if (said) return said;
     const words = Math.floor(size / scale) + " " + unit;
     return seconds < 0 ? "in " + words : size < 2 ? "just now" : words + " ago";
   }
@@ -30,12 +33,7 @@
   window.dash_clientside = window.dash_clientside || {};
   window.dash_clientside.vitals = {
     theme(clicks) {
-      const root = document.documentElement;
-      if (clicks) {
-        root.dataset.theme = root.dataset.theme === "dark" ? "light" : "dark";
-        try { localStorage.setItem("rlvitals-theme", root.dataset.theme); } catch (refused) { /* not kept, then */ }
-      }
-      return root.dataset.theme;
+      return clicks ? window.vitalsDisplay.flip() : document.documentElement.dataset.theme;
     },
 
     routed(place) { window.vitalsConnection.routed(place); },

@@ -70,7 +70,7 @@ def _options() -> Component:
         for name, hint in hints.items()
     ]
     known = html.Datalist([html.Option(value=form.value) for form in Format], id="import-formats")
-    form = dcc.Input(id="import-format", list="import-formats", placeholder="found out", maxLength=40)
+    form = dcc.Input(id="import-format", list="import-formats", placeholder=t("found out"), maxLength=40)
     return html.Div([*fields, html.Label([t("Format"), form]), known], className="import-options")
 
 

@@ -64,7 +64,7 @@ class Snapshot:
     def summary(self) -> str:
         count = sum(one.is_open for one in self.found)
         over = len(self.found) - count
-        return ", ".join([f"{plural(count, 'open incident')}", *([f"{over} over"] if over else [])])
+        return ", ".join([plural(count, "open incident"), *([t("{count} over", count=over)] if over else [])])
 
     def _list(self, prefix: str, chosen: str) -> Component:
         if not self.found:

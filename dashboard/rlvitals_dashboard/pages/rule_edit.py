@@ -36,7 +36,7 @@ async def layout(api: Api, prefix: str, query: Query) -> Component:
             nav.rule_tabs(prefix, "rules/edit"),
             html.Div(
                 [
-                    html.Div([_editor(text), html.Div(id="tried")], className="main"),
+                    html.Div([_editor(text, _place(query)), html.Div(id="tried")], className="main"),
                     html.Aside(
                         [
                             panel(t("Try it on past runs"), choose_runs(runs, query.get("runs", ""))),
@@ -47,6 +47,7 @@ async def layout(api: Api, prefix: str, query: Query) -> Component:
                 className="columns",
             ),
             dcc.Store(id="draft-base", data=base),
+            dcc.Store(id="draft-begun", data=text),
             dcc.Store(id="tried-query"),
             verdict_place(),
             blocks["heart"],
@@ -67,8 +68,21 @@ async def _begin(api: Api, versions: Sequence[EditedRulesView], query: Query) ->
     return text
 
 
-def _editor(text: str) -> Component:
-    area = dcc.Textarea(id="draft", value=text, placeholder=EXAMPLE, spellCheck=False, rows=24)
+def _place(query: Query) -> str:
+    """What a draft is of: each of them is kept by the browser until its text in force is another."""
+    return f"draft {query.get('rule', '')}/{query.get('severity', '')}@{query.get('version', '')}"
+
+
+def _editor(text: str, place: str) -> Component:
+    area = dcc.Textarea(
+        id="draft",
+        value=text,
+        placeholder=EXAMPLE,
+        spellCheck=False,
+        rows=24,
+        persistence=place,
+        persistence_type="local",
+    )
     why = html.Label(
         [t("Why"), dcc.Input(id="draft-why", maxLength=500, autoComplete="off")], className="argument"
     )
@@ -81,9 +95,10 @@ def _editor(text: str) -> Component:
     force = ask_once(t("Put it in force"), words, html.Div([why, yes]), tone="primary")
     words_above = t("As in a rule file. A rule of the same name and severity takes the shipped one's place.")
     label = html.Label([words_above, area], className="draft")
-    return panel(
-        t("Text"), [label, html.Div(id="draft-faults", role="status"), html.Div(force, className="buttons own")]
-    )
+    kept = html.P(t("This browser keeps what you type here until it is in force."), className="quiet")
+    back = html.Button(t("Begin anew"), id="draft-anew", className="button")
+    buttons = html.Div([force, back], className="buttons own")
+    return panel(t("Text"), [label, html.Div(id="draft-faults", role="status"), kept, buttons])
 
 
 def heart(prefix: str) -> Heart:
@@ -99,6 +114,7 @@ def register(app: Dash, api: Api, prefix: str) -> None:
     heart(prefix).register(app, api)
 
     _register_check(app, api)
+    _register_anew(app)
     _register_force(app, api)
     register_trial(app, api)
 
@@ -112,6 +128,19 @@ def _register_check(app: Dash, api: Api) -> None:
             return faults(await api.check_rules(text or ""), text or "")
         except ApiError as error:
             return notice(error.title, error.detail, tone="critical")
+
+
+def _register_anew(app: Dash) -> None:
+    @app.callback(
+        Output("draft", "value"),
+        Input("draft-anew", "n_clicks"),
+        State("draft-begun", "data"),
+        prevent_initial_call=True,
+    )
+    def anew(clicks: int | None, begun: str | None) -> str:
+        if not clicks:
+            raise PreventUpdate
+        return begun or ""
 
 
 def _register_force(app: Dash, api: Api) -> None:

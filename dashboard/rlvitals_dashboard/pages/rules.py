@@ -41,10 +41,10 @@ async def layout(api: Api, prefix: str, query: Query) -> Component:
 def _filter(prefix: str, asked: Query) -> Component:
     """A form as the web knows it: the answer is a page with an address of its own."""
     run = dcc.Input(
-        name="run", value=asked.get("run", ""), list="rule-runs", placeholder="all that go on", maxLength=128
+        name="run", value=asked.get("run", ""), list="rule-runs", placeholder=t("all that go on"), maxLength=128
     )
     words = dcc.Input(
-        name="q", value=asked.get("q", ""), type="search", placeholder="name, metric, words", maxLength=128
+        name="q", value=asked.get("q", ""), type="search", placeholder=t("name, metric, words"), maxLength=128
     )
     show = html.Button(t("Show"), type="submit", className="button")
     fields = [html.Label([t("Run"), run]), html.Label([t("Find"), words]), show]
