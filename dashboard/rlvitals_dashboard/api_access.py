@@ -16,6 +16,7 @@ from rlvitals.contract.access import (
     TokenView,
     UserView,
 )
+from rlvitals.contract.health import ServiceView
 from rlvitals.contract.view import RetentionView
 from rlvitals_dashboard.api_wire import TIMEOUT_S, Wire, items, one, segment
 
@@ -23,6 +24,9 @@ from rlvitals_dashboard.api_wire import TIMEOUT_S, Wire, items, one, segment
 class AccessApi(Wire):
     async def me(self) -> MeView:
         return one(MeView, await self._get("/me"))
+
+    async def service(self) -> ServiceView:
+        return one(ServiceView, await self._get("/service"))
 
     async def tokens(self) -> tuple[TokenView, ...]:
         """Also those that are over."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from pathlib import Path
 from time import time
 from typing import Any, TypeAlias
@@ -21,6 +22,7 @@ from rlvitals_dashboard.failure_banner import failure_banner, live_sign
 from rlvitals_dashboard.gate import Gate
 from rlvitals_dashboard.language import language, t
 from rlvitals_dashboard.nav import PREFIX
+from rlvitals_dashboard.page_policy import PagePolicy, policy
 from rlvitals_dashboard.pages import audit as audit_page
 from rlvitals_dashboard.pages import channels as channels_page
 from rlvitals_dashboard.pages import command as command_page
@@ -35,6 +37,8 @@ from rlvitals_dashboard.pages import rule_edit as rule_edit_page
 from rlvitals_dashboard.pages import rules as rules_page
 from rlvitals_dashboard.pages import run as run_page
 from rlvitals_dashboard.pages import runs as runs_page
+from rlvitals_dashboard.pages import service as service_page
+from rlvitals_dashboard.pages import settings as settings_page
 from rlvitals_dashboard.pages import silences as silences_page
 from rlvitals_dashboard.pages import texts as texts_page
 from rlvitals_dashboard.theme import css_variables
@@ -88,6 +92,8 @@ def create_dash(server: FastAPI, api: Api, prefix: str = PREFIX) -> Dash:
     single = (policies_page.HEART, silences_page.HEART, channels_page.HEART)
     for heart in (*single, audit_page.heart(prefix), command_page.heart(prefix), texts_page.heart(prefix)):
         heart.register(app, api)
+    for heart in (service_page.HEART, *settings_page.HEARTS.values()):
+        heart.register(app, api)
     incidents_page.heart(prefix).register(app, api)
     open_incidents_page.heart(prefix).register(app, api)
     rule_edit_page.register(app, api, prefix)
@@ -99,6 +105,7 @@ def create_dash(server: FastAPI, api: Api, prefix: str = PREFIX) -> Dash:
     problem_banner.register(app, api)
     _close_the_rest(server)
     server.add_middleware(Gate, api=api, prefix=prefix)
+    server.add_middleware(PagePolicy, policy=policy(app.csp_hashes()), prefix=prefix)
     return app
 
 
@@ -183,6 +190,8 @@ PAGES: Mapping[str, Layout] = {
     "rules": rules_page.layout,
     "rules/edit": rule_edit_page.layout,
     "import": imports_page.layout,
+    "settings": service_page.layout,
+    **{place: partial(settings_page.layout, place) for place in settings_page.HEARTS},
 }
 RUN_PAGES: Mapping[str, RunLayout] = {
     "": lambda api, _prefix, run, query: run_page.layout(api, run, query),

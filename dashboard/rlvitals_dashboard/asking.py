@@ -83,10 +83,11 @@ def say_number(
     low: float | None = None,
     high: float | None = None,
     hint: str = "",
+    name: str = "argument",
 ) -> Component:
-    """A number beside a deed, by the name ``argument``."""
+    """A number beside a deed."""
     field = dcc.Input(
-        id=_field(deed, subject, "argument"),
+        id=_field(deed, subject, name),
         type="number",
         value=value,
         min=low,
@@ -97,6 +98,11 @@ def say_number(
     )
     parts = [html.Span(label), field, html.Span(hint, className="muted") if hint else None]
     return html.Label(parts, className="argument")
+
+
+def say_where(deed: str, subject: str) -> Component:
+    """Tells, by the name ``view``, what stands in the address when the deed is done (assets/copying.js)."""
+    return dcc.Input(id=_field(deed, subject, "view"), type="hidden", value="")
 
 
 def _field(deed: str, subject: str, name: str) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from dash.exceptions import PreventUpdate
 
 from rlvitals.contract.command import CommandKind, CommandState, Policy
 from rlvitals.contract.view import CommandView, SilencePurpose, SilenceState, SilenceView
-from rlvitals_dashboard import incident_deeds, rule_deeds
+from rlvitals_dashboard import access_deeds, incident_deeds, rule_deeds
 from rlvitals_dashboard.api import Api, ApiError
 from rlvitals_dashboard.asking import parts_of
 from rlvitals_dashboard.channel_panel import send_list
@@ -265,4 +265,5 @@ DEEDS: Mapping[str, Callable[[Api, str, Said], Awaitable[Any]]] = {
     "show-sends": _show_sends,
     "test-channel": _test_channel,
     "test-rule": rule_deeds.test_fire,
+    **access_deeds.DEEDS,
 }

@@ -9,6 +9,7 @@ from urllib.parse import quote
 from dash import Dash, Input, Output, dcc, html, no_update
 
 from rlvitals.contract.command import CommandState
+from rlvitals_dashboard.access_sessions import share_button
 from rlvitals_dashboard.api import Api, ApiError
 from rlvitals_dashboard.components import Component, aria
 from rlvitals_dashboard.language import t
@@ -33,7 +34,19 @@ PLACES = (
     Place(path="channels", title="Channels"),
     Place(path="rules", title="Rules"),
     Place(path="import", title="Import"),
+    Place(path="settings", title="Settings"),
 )
+SETTINGS = (
+    Place(path="settings", title="Service"),
+    Place(path="settings/people", title="People"),
+    Place(path="settings/tokens", title="Tokens"),
+    Place(path="settings/sessions", title="Sessions"),
+    Place(path="settings/shares", title="Shared links"),
+    Place(path="settings/retention", title="Retention"),
+    Place(path="channels", title="Channels"),
+    Place(path="control/policies", title="Policies"),
+)
+"""The last two have pages of their own elsewhere."""
 RULES = (
     Place(path="rules", title="In force"),
     Place(path="rules/edit", title="Edit and try"),
@@ -76,7 +89,12 @@ def run_tabs(prefix: str, run: str, here: str) -> Component:
         for place in RUN
     ]
     links.append(dcc.Link(t("Compare"), href=f"{prefix}compare?runs={quote(run, safe='')}"))
-    return html.Nav(links, className="tabs", **aria(label=t("This run")))
+    tabs_of_run = html.Nav(links, className="tabs", **aria(label=t("This run")))
+    return html.Div([tabs_of_run, share_button(run)], className="run-tabs")
+
+
+def settings_tabs(prefix: str, here: str) -> Component:
+    return html.Nav(_links(SETTINGS, prefix, here), className="tabs", **aria(label=t("Settings")))
 
 
 def rule_tabs(prefix: str, here: str) -> Component:

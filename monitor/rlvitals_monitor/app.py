@@ -38,6 +38,7 @@ from rlvitals_monitor.api import (
     rules,
     runs,
     series,
+    service,
     sessions,
     shared_pages,
     shares,
@@ -71,7 +72,7 @@ def create_app(settings: Settings, *, with_worker: bool = True) -> FastAPI:
     """The service as one ASGI app; its lifespan migrates the database and runs the worker.
 
     It does what ``settings.role`` says; `with_worker` false leaves the worker out also where the role has one.
-    ``app.state`` has settings, store, live, telemetry, uses, policies, limits, channel_book, rulebook,
+    ``app.state`` has settings, started_at, store, live, telemetry, uses, policies, limits, channel_book, rulebook,
     heartbeat (None without a watcher), worker, dispatcher and fanout (None without them), draining, and after the
     start ``local_token`` ("" where the role shows nothing). The explicit 404 below ``/api`` keeps later catch-alls
     (the dashboard's) from answering there.
@@ -97,9 +98,11 @@ def create_app(settings: Settings, *, with_worker: bool = True) -> FastAPI:
     notify = NotifySettings()
     app.state.channel_book = ChannelBook.of(notify, settings.url, utc_now())
     app.state.heartbeat = _heartbeat(app, notify)
+    app.state.started_at = utc_now()
     app.state.rulebook = RuleBook.of(RuleSettings(), utc_now(), app.state.store)
     app.state.worker = app.state.dispatcher = app.state.fanout = None
     app.state.draining = False
+    app.add_middleware(AnswerLanguage)
     app.add_middleware(BrowserGuard, hosts=settings.hosts)
     problems.install(app)
     openapi.install(app)
@@ -132,6 +135,7 @@ _SHOWING = (
     silences,
     links,
     health,
+    service,
     login,
     tokens,
     users,

@@ -13,6 +13,7 @@ from rlvitals.contract.view import TextStepView, TextView
 from rlvitals_dashboard import nav
 from rlvitals_dashboard.api import Api, NotFound
 from rlvitals_dashboard.components import Component, named
+from rlvitals_dashboard.deeds import verdict_place
 from rlvitals_dashboard.heart import Block, Heart, Query
 from rlvitals_dashboard.language import t
 from rlvitals_dashboard.live import fingerprint
@@ -109,6 +110,7 @@ async def layout(api: Api, prefix: str, run: str, query: Query) -> Component:
                 [html.Aside(blocks["list"]), html.Div(blocks["text"], className="main")],
                 className="columns reading",
             ),
+            verdict_place(),
             blocks["heart"],
         ],
         className="page texts",
