@@ -53,12 +53,14 @@ from rlvitals_monitor.browser_guard import BrowserGuard
 from rlvitals_monitor.control.settings import ControlSettings
 from rlvitals_monitor.fanout import Fanout
 from rlvitals_monitor.heartbeat import Heartbeat, make_watcher
+from rlvitals_monitor.intake import Intake, IntakeSettings
 from rlvitals_monitor.live import Live
 from rlvitals_monitor.logs import hide_tokens
 from rlvitals_monitor.notify.channel_book import ChannelBook
 from rlvitals_monitor.notify.dispatcher import Dispatcher
 from rlvitals_monitor.notify.settings import NotifySettings
 from rlvitals_monitor.roles import Role
+from rlvitals_monitor.request_bounds import RequestBounds
 from rlvitals_monitor.settings import Settings
 from rlvitals_monitor.store.engine import Store
 from rlvitals_monitor.telemetry import Telemetry
@@ -91,6 +93,7 @@ def create_app(settings: Settings, *, with_worker: bool = True) -> FastAPI:
     app.state.store = Store(settings.store_url)
     app.state.live = Live()
     app.state.telemetry = Telemetry()
+    app.state.intake = Intake(IntakeSettings())
     app.state.uses = Uses()
     app.state.use_keeper = None
     control = ControlSettings(policy=settings.policy)
@@ -103,6 +106,7 @@ def create_app(settings: Settings, *, with_worker: bool = True) -> FastAPI:
     app.state.worker = app.state.dispatcher = app.state.fanout = None
     app.state.draining = False
     app.add_middleware(AnswerLanguage)
+    app.add_middleware(RequestBounds)
     app.add_middleware(BrowserGuard, hosts=settings.hosts)
     problems.install(app)
     openapi.install(app)

@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from anyio import CapacityLimiter, to_thread
+from anyio import CapacityLimiter, fail_after, to_thread
 from fastapi import APIRouter, Request
 from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
+from rlvitals.contract.codec import DecodeError
 from rlvitals.contract.command import Command, Outcome
 from rlvitals.contract.report import (
     PAUSED_HEARTBEAT_S,
@@ -26,7 +27,8 @@ from rlvitals_monitor.auth import Principal
 from rlvitals_monitor.clocks import on_our_clock
 from rlvitals_monitor.control import handover
 from rlvitals_monitor.document import JSON, NDJSON, REFUSALS_MAX, Document, read_columns, read_lines, unpack
-from rlvitals_monitor.errors import Forbidden, ServiceError, TooLarge, WrongMediaType
+from rlvitals_monitor.errors import BadRequest, Forbidden, ServiceError, TooLarge, TooSlow, WrongMediaType
+from rlvitals_monitor.intake import PARSED_TIMES, Holding
 from rlvitals_monitor.settings import Settings
 from rlvitals_monitor.store.admission import check
 from rlvitals_monitor.store.engine import Store
@@ -34,7 +36,9 @@ from rlvitals_monitor.store.ingest import Stored, store_batch, stored_through
 from rlvitals_monitor.store.runs import project_of
 
 PARSERS = 8
-"""Bodies that are unpacked and stored at once; each may take `Settings.max_decoded_bytes` many times over."""
+"""Bodies that are unpacked or stored at once."""
+BODY_S = 60.0
+"""A body that comes more slowly holds its place for no longer."""
 
 router = APIRouter(prefix="/api/v1", tags=["reports"])
 
@@ -66,10 +70,17 @@ async def post_reports(request: Request, who: Ingester, now: NowDep) -> Contract
     state = request.app.state
     began = time.perf_counter()
     try:
-        envelope = await _envelope(request, state.settings.max_body_bytes)
-        receipt = await to_thread.run_sync(_collect, state, who, envelope, now, limiter=_limiter(state))
+        with state.intake.room.hold() as holding:
+            envelope = await _envelope(request, state.settings.max_body_bytes, holding)
+            document = await to_thread.run_sync(read, envelope, state.settings, holding, limiter=_limiter(state))
+            state.intake.charge(document.batch, who.name)
+            async with state.intake.turns.of(document.batch.run.id):
+                receipt = await to_thread.run_sync(_collect, state, who, document, now, limiter=_limiter(state))
     except ServiceError as error:
         state.telemetry.batches.labels(error.kind).inc()
+        raise
+    except DecodeError:
+        state.telemetry.batches.labels(BadRequest.kind).inc()
         raise
     state.telemetry.batches.labels("stored").inc()
     state.telemetry.bytes.inc(len(envelope.body))
@@ -84,15 +95,20 @@ def _limiter(state: Any) -> CapacityLimiter:
     return limiter
 
 
-async def _envelope(request: Request, limit: int) -> Envelope:
+async def _envelope(request: Request, limit: int, holding: Holding) -> Envelope:
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type not in (JSON, NDJSON):
         raise WrongMediaType(f"expected {JSON} or {NDJSON}, got {media_type[:80]!r}")
     body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > limit:
-            raise TooLarge(f"expected at most {limit} bytes")
+    try:
+        with fail_after(BODY_S):
+            async for chunk in request.stream():
+                holding.grow(len(chunk))
+                body += chunk
+                if len(body) > limit:
+                    raise TooLarge(f"expected at most {limit} bytes")
+    except TimeoutError:
+        raise TooSlow(f"expected the whole body within {BODY_S:g} s") from None
     return Envelope(
         body=bytes(body),
         media_type=media_type,
@@ -101,9 +117,8 @@ async def _envelope(request: Request, limit: int) -> Envelope:
     )
 
 
-def _collect(state: Any, who: Principal, envelope: Envelope, now: datetime) -> Receipt:
-    """One batch from bytes to receipt; runs in a worker thread."""
-    document = read(envelope, state.settings)
+def _collect(state: Any, who: Principal, document: Document, now: datetime) -> Receipt:
+    """One batch from document to receipt; runs in a worker thread."""
     began = time.perf_counter()
     receipt, stored = collect(state.store, document, who, now)
     state.telemetry.ingest_s.labels("store").observe(time.perf_counter() - began)
@@ -112,9 +127,10 @@ def _collect(state: Any, who: Principal, envelope: Envelope, now: datetime) -> R
     return receipt
 
 
-def read(envelope: Envelope, settings: Settings) -> Document:
-    """The document in an envelope; raises `TooLarge`, `BadRequest` or `DecodeError` for the whole of it."""
+def read(envelope: Envelope, settings: Settings, holding: Holding) -> Document:
+    """The document in an envelope; raises `TooLarge`, `TooMany`, `BadRequest` or `DecodeError` for all of it."""
     body = unpack(envelope.body, envelope.encoding, settings.max_decoded_bytes)
+    holding.grow(PARSED_TIMES * len(body))
     if envelope.media_type == NDJSON:
         return read_lines(body, envelope.query, settings.max_lines)
     return read_columns(body, settings.max_lines)
