@@ -239,15 +239,10 @@ def _register_browser(app: Dash) -> None:
     pulses = State({"type": "pulse", "page": ALL}, "data"), State({"type": "pulse", "page": ALL}, "id")
     does("pageWatch", Input({"type": "watch", "page": ALL}, "n_intervals"), *pulses)
     does("nudge", Input("done", "data"), *pulses)
-    does("address", Input("view", "data"))
-    does("zoom", Input({"type": "chart", "metric": ALL}, "relayoutData"), State("view", "data"))
     does("query", Input("tried-query", "data"))
     does("toLine", Input({"type": "to-line", "line": ALL}, "n_clicks"))
-    does("unzoom", Input("unzoom", "n_clicks"), State("view", "data"))
-    does("attempt", Input("attempt", "value"), State("view", "data"))
-    does("fold", Input({"type": "fold", "family": ALL}, "n_clicks"), State("view", "data"))
-    does("more", Input({"type": "more", "family": ALL}, "n_clicks"), State("view", "data"))
     compare_page.register_browser(register)
+    run_page.register_browser(register)
 
 
 def _close_the_rest(server: FastAPI) -> None:

@@ -11,7 +11,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from rlvitals.contract.comparison import Axis, ComparedCurve, ComparedMetric, HealthyBand, Likeness, Parting
-from rlvitals_dashboard.figures import DRAWABLE_MAX, LOG_SPREAD, Figure, Trace
+from rlvitals_dashboard.figure_marks import Trace
+from rlvitals_dashboard.figure_scale import DRAWABLE_MAX, LOG_SPREAD
+from rlvitals_dashboard.figures import Figure
 from rlvitals_dashboard.language import phrase, t
 from rlvitals_dashboard.theme import Theme
 from rlvitals_dashboard.words import NAN, NEG_INF, POS_INF, duration

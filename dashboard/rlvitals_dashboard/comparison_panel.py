@@ -8,7 +8,7 @@ from dash import dcc, html
 
 from rlvitals.contract.comparison import Axis, ComparedCurve, ComparedMetric, ComparisonView, Likeness, Parting
 from rlvitals.contract.metrics import find
-from rlvitals_dashboard.charts import GRAPH_CONFIG
+from rlvitals_dashboard.chart_card import GRAPH_CONFIG
 from rlvitals_dashboard.comparison_blocks import swatch
 from rlvitals_dashboard.comparison_figure import compared_figure, is_log, place_words
 from rlvitals_dashboard.components import LONGEST_NAME, Component, aria, mark, notice, panel, visible

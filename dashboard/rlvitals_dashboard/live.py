@@ -30,7 +30,8 @@ LONGEST_TAIL = 200
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pulse:
     """``at`` is the last step drawn by metric, ``drawn`` the run's last step when the charts were drawn whole,
-    ``prints`` the fingerprint of each part of the page."""
+    ``prints`` the fingerprint of each part of the page, ``scales`` the code of the value axis of each chart that
+    is not linear, ``smooth`` what its smooth line goes on with."""
 
     version: int = 0
     last_step: int | None = None
@@ -39,6 +40,8 @@ class Pulse:
     enveloped: tuple[str, ...] = ()
     zoomed: bool = False
     prints: Mapping[str, int] = field(default_factory=dict)
+    scales: Mapping[str, float] = field(default_factory=dict)
+    smooth: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 
     @classmethod
     def read(cls, data: object) -> Pulse | None:

@@ -51,6 +51,12 @@ LEADS = frozenset(
 )
 """What a person looks at first. An alert or a non-finite value promotes any other metric."""
 
+MOST_LEAD, MOST_MORE = 24, 48
+"""Charts that a family draws at most, at once and on demand; the others of ten thousand are searched for."""
+
+FOUND = "found"
+"""Key of the block of what a search found."""
+
 ROW = 3
 """Charts side by side on a wide screen: a begun row is filled up."""
 
@@ -72,7 +78,7 @@ class Panel:
     alerts: tuple[Alert, ...]
 
     def drawn(self, more: bool) -> tuple[MetricView, ...]:
-        return self.lead + self.rest if more else self.lead
+        return self.lead + self.rest[:MOST_MORE] if more else self.lead
 
 
 def arrange(metrics: Iterable[MetricView], alerts: Sequence[Alert]) -> tuple[Panel, ...]:
@@ -88,6 +94,26 @@ def arrange(metrics: Iterable[MetricView], alerts: Sequence[Alert]) -> tuple[Pan
     return tuple(sorted(panels, key=lambda panel: not panel.lead))
 
 
+def search(metrics: Iterable[MetricView], alerts: Sequence[Alert], words: str) -> tuple[Panel, ...]:
+    """One block of the metrics in whose names all of ``words`` are; large and small letters are one."""
+    wanted = words.casefold().split()
+    found = [view for view in metrics if all(word in view.metric.casefold() for word in wanted)]
+    panels = arrange(found, alerts)
+    seen = [view for panel in panels for view in (*panel.lead, *panel.rest)]
+    firing = {a.metric for panel in panels for a in panel.alerts}
+    seen.sort(key=lambda view: view.metric not in firing)
+    return (
+        Panel(
+            key=FOUND,
+            title=words,
+            lead=tuple(seen[:MOST_LEAD]),
+            rest=tuple(seen[MOST_LEAD:]),
+            missing=tuple(view for panel in panels for view in panel.missing),
+            alerts=tuple(alert for panel in panels for alert in panel.alerts),
+        ),
+    )
+
+
 def family_of(metric: str) -> str:
     return BY_NAME[metric].family.value if metric in BY_NAME else OWN
 
@@ -96,10 +122,13 @@ def _panel(key: str, metrics: Sequence[MetricView], alerts: Sequence[Alert]) -> 
     live = tuple(a for a in alerts if a.state is AlertState.FIRING and a.metric and family_of(a.metric) == key)
     raised = {a.metric for a in alerts if a.state is not AlertState.INACTIVE}
     seen = [m for m in metrics if m.points]
-    lead = [m for m in seen if m.metric in LEADS or m.metric in raised or _broken(m)]
-    rest = [m for m in seen if m not in lead]
-    fill = -len(lead) % ROW if lead else ROW
     firing = {a.metric for a in live}
+    first = {m.metric for m in seen if m.metric in LEADS or m.metric in raised or _broken(m)}
+    lead = [m for m in seen if m.metric in first]
+    lead.sort(key=lambda m: (m.metric not in firing, m.metric not in LEADS))
+    rest = [*lead[MOST_LEAD:], *(m for m in seen if m.metric not in first)]
+    lead = lead[:MOST_LEAD]
+    fill = -len(lead) % ROW if lead else ROW
     lead = sorted([*lead, *rest[:fill]], key=lambda m: (m.metric not in firing, m.metric not in LEADS))
     return Panel(
         key=key,

@@ -12,22 +12,27 @@ from dash import dcc
 from rlvitals.contract.alert import Alert, AlertState
 from rlvitals.contract.command import CommandState
 from rlvitals.contract.hooks import HooksView
-from rlvitals.contract.view import CommandView, EventView, MetricView, RuleView, RunView, TextView
+from rlvitals.contract.incident import IncidentView
+from rlvitals.contract.view import AttemptView, CommandView, EventView, MetricView, RuleView, RunView, TextView
 from rlvitals_dashboard.alert_panel import alert_list
 from rlvitals_dashboard.api import Api
 from rlvitals_dashboard.command_panel import command_list, decision
 from rlvitals_dashboard.components import Component, panel, rule_list, run_head, text_list
 from rlvitals_dashboard.config_panel import config_panel
 from rlvitals_dashboard.hook_panel import checkpoint_panel, hook_panel
+from rlvitals_dashboard.language import t
 from rlvitals_dashboard.live import fingerprint
 from rlvitals_dashboard.nav import PREFIX
-from rlvitals_dashboard.panels import Panel, arrange
+from rlvitals_dashboard.panels import Panel, arrange, search
+from rlvitals_dashboard.run_health import health_card
 from rlvitals_dashboard.run_view import View
 
-PARTS = ("head", "hooks", "decisions", "alerts", "actions", "checkpoints", "rules", "config", "texts")
+PARTS = ("head", "health", "hooks", "decisions", "alerts", "actions", "checkpoints", "rules", "config", "texts")
 """Blocks that are each replaced only when what they show has changed."""
 BESIDE = ("alerts", "actions", "checkpoints", "rules", "config")
 """Of these what stands beside the charts, below the decisions."""
+MOST_EARLIER = 3
+"""Attempts before the newest one that are drawn behind it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,12 +47,18 @@ class Snapshot:
     texts: Sequence[TextView]
     hooks: HooksView
     checkpoints: Sequence[EventView]
+    incidents: Sequence[IncidentView] = ()
 
     @classmethod
     async def take(cls, api: Api, view: View) -> Snapshot:
-        judged = asyncio.gather(api.alerts(view.run), api.commands(view.run), api.rules(view.run))
+        judged = asyncio.gather(
+            api.alerts(view.run),
+            api.commands(view.run),
+            api.rules(view.run),
+            api.incidents(view.run, view.attempt),
+        )
         told = asyncio.gather(api.texts(view.run), api.hooks(view.run, view.attempt), api.checkpoints(view.run))
-        run, metrics, (alerts, commands, rules), (texts, hooks, checkpoints) = await asyncio.gather(
+        run, metrics, (alerts, commands, rules, incidents), (texts, hooks, checkpoints) = await asyncio.gather(
             api.run(view.run), api.metrics(view.run, view.attempt), judged, told
         )
         here = view.attempt or _newest(run)
@@ -61,21 +72,30 @@ class Snapshot:
             texts=texts,
             hooks=hooks,
             checkpoints=checkpoints,
+            incidents=incidents,
         )
 
-    @property
-    def panels(self) -> tuple[Panel, ...]:
+    def panels(self, view: View) -> tuple[Panel, ...]:
+        if view.find.strip():
+            return search(self.metrics, self.alerts, view.find.strip())
         return arrange(self.metrics, self.alerts)
 
+    def earlier(self, view: View) -> list[AttemptView]:
+        """Attempts that are drawn behind the newest one, newest first; none behind a chosen one."""
+        before = sorted(self.run.attempts, key=lambda a: -a.ordinal)[1:]
+        return [] if view.attempt else [a for a in before if a.last_step is not None][:MOST_EARLIER]
+
     def drawn(self, view: View) -> list[MetricView]:
-        shown = [p.drawn(p.key in view.more) for p in self.panels if p.key not in view.closed]
+        shown = [p.drawn(p.key in view.more) for p in self.panels(view) if p.key not in view.closed]
         return [metric for metrics in shown for metric in metrics]
 
     def prints(self, view: View) -> dict[str, int]:
         """Of each part, and of what makes a whole new drawing of the charts needed."""
         bands = [(a.id, a.state, a.since_step, a.resolved_step, a.metric) for a in self.alerts]
         marks = [(c.id, c.step) for c in self.commands if c.state is CommandState.APPLIED]
-        names = [(p.key, [m.metric for m in p.drawn(p.key in view.more)], len(p.missing)) for p in self.panels]
+        panels = self.panels(view)
+        names = [(p.key, [m.metric for m in p.drawn(p.key in view.more)], len(p.missing)) for p in panels]
+        attempts = [a.id for a in self.run.attempts]
         return {
             "head": fingerprint(replace(self.run, config={}, capabilities={})),
             "hooks": fingerprint(self.hooks),
@@ -86,25 +106,33 @@ class Snapshot:
             "actions": fingerprint([c for c in self.commands if c.state is not CommandState.PROPOSED]),
             "rules": fingerprint([(r.rule, r.dormant, r.truth, r.reason) for r in self.rules]),
             "texts": fingerprint(self.texts),
-            "charts": fingerprint(bands, marks, names),
+            "charts": fingerprint(bands, marks, names, attempts),
+            "health": fingerprint(
+                self.incidents, [(a.id, a.acknowledged_by) for a in self.alerts], len(self.rules)
+            ),
         }
 
     def part(self, name: str) -> Component:
         makers: dict[str, Callable[[], Component]] = {
             "head": lambda: run_head(self.run),
+            "health": lambda: health_card(self.run, self.incidents, self.alerts, self.rules, self._below),
             "hooks": lambda: hook_panel(self.hooks),
             "checkpoints": lambda: checkpoint_panel(self.checkpoints),
             "config": lambda: config_panel(self.run.config),
             "decisions": self._decisions,
-            "alerts": lambda: panel("Alerts", alert_list(self.alerts), count=self._count()),
-            "actions": lambda: panel("Actions", [command_list(self.commands, PREFIX), self._ask()]),
-            "rules": lambda: panel("Rules", rule_list(self.rules)),
-            "texts": lambda: panel("Recent completions", text_list(self.texts), count="worst first"),
+            "alerts": lambda: panel(t("Alerts"), alert_list(self.alerts), count=self._count()),
+            "actions": lambda: panel(t("Actions"), [command_list(self.commands, PREFIX), self._ask()]),
+            "rules": lambda: panel(t("Rules"), rule_list(self.rules)),
+            "texts": lambda: panel(t("Recent completions"), text_list(self.texts), count=t("worst first")),
         }
         return makers[name]()
 
+    @property
+    def _below(self) -> str:
+        return f"{PREFIX}run/{quote(self.run.id, safe='')}"
+
     def _ask(self) -> Component:
-        return dcc.Link("Ask this run for something", href=f"{PREFIX}control?run={quote(self.run.id, safe='')}")
+        return dcc.Link(t("Ask this run for something"), href=f"{PREFIX}control?run={quote(self.run.id, safe='')}")
 
     def _proposed(self) -> list[CommandView]:
         return [c for c in self.commands if c.state is CommandState.PROPOSED]
@@ -113,11 +141,11 @@ class Snapshot:
         waiting = self._proposed()
         if not waiting:
             return None
-        return panel("Waits for your decision", [decision(c, self.run) for c in waiting], key="decisions")
+        return panel(t("Waits for your decision"), [decision(c, self.run) for c in waiting], key="decisions")
 
     def _count(self) -> str:
         firing = sum(a.state is AlertState.FIRING for a in self.alerts)
-        return f"{firing} firing" if firing else ""
+        return t("{count} firing", count=firing) if firing else ""
 
 
 def _newest(run: RunView) -> str:

@@ -16,10 +16,12 @@ from rlvitals.contract.alert import Alert
 from rlvitals.contract.codec import dumps, loads
 from rlvitals.contract.command import CommandState
 from rlvitals.contract.hooks import HooksView
+from rlvitals.contract.incident import IncidentView
 from rlvitals.contract.view import (
     AttemptView,
     CommandView,
     EventView,
+    HistogramView,
     Light,
     MetricView,
     Page,
@@ -52,6 +54,8 @@ class FakeService:
         self.rules: list[RuleView] = []
         self.hooks = HooksView(run=RUN, attempt="a1", well=True, summary="this client tells of no hooks")
         self.checkpoints: list[EventView] = []
+        self.incidents: list[IncidentView] = []
+        self.histograms: dict[str, list[HistogramView]] = {}
         self.missing = dict(MISSING)
         self.version = 1
         self.calls: list[tuple[str, str, Any]] = []
@@ -150,6 +154,8 @@ class FakeService:
             "/runs/{run}/rules": lambda: _json(self.rules),
             "/runs/{run}/hooks": lambda: _json(self.hooks),
             "/runs/{run}/events": lambda: _json(self.checkpoints),
+            "/runs/{run}/incidents": lambda: _json(self.incidents),
+            "/runs/{run}/histograms": lambda metric: _json(self.histograms.get(metric, [])),
             "/alerts": lambda: _json(Page(items=tuple(self.alerts.values()))),
             "/commands": lambda: _json(Page(items=tuple(self.commands.values()))),
         }

@@ -11,13 +11,29 @@ from hypothesis import given
 from hypothesis import strategies as st
 from plotly.utils import PlotlyJSONEncoder
 
-from rlvitals.contract.alert import Alert, AlertState, Severity
+from rlvitals.contract.alert import Alert, AlertState, Severity, Truth
 from rlvitals.contract.codec import loads
 from rlvitals.contract.command import CommandKind, CommandState
 from rlvitals.contract.metrics import find
-from rlvitals.contract.view import CommandView, SeriesView
+from rlvitals.contract.view import CommandView, RuleView, SeriesView
 from rlvitals_dashboard import figures
-from rlvitals_dashboard.figures import ACTIONS, EXTENT, FIRING, HIGH, LOW, NANS, NEG_INFS, POS_INFS, VALUE, Span
+from rlvitals_dashboard.figure_scale import Scale
+from rlvitals_dashboard.figures import (
+    ACTIONS,
+    EXTENT,
+    FIRING,
+    HIGH,
+    LOW,
+    NANS,
+    NEG_INFS,
+    POS_INFS,
+    SMOOTH,
+    VALUE,
+    Drawing,
+    Span,
+    scale_of,
+)
+from rlvitals_dashboard.smoothing import find_smoothing
 from rlvitals_dashboard.theme import DARK, LIGHT
 
 to_json: Any = PlotlyJSONEncoder().encode
@@ -36,9 +52,13 @@ def series(values: dict[int, float], metric: str = "gradient.norm", **other: Any
     return SeriesView(**base | kinds | {"step": tuple(values), "value": tuple(values.values())} | other)
 
 
-def chart(view: SeriesView, **other: Any) -> figures.Figure:
+def drawing(**other: Any) -> Drawing:
     options: dict[str, Any] = {"theme": LIGHT, "span": SPAN}
-    figure = figures.chart(view, find(view.metric), **options | other)
+    return Drawing(**options | other)
+
+
+def chart(view: SeriesView, **other: Any) -> figures.Figure:
+    figure = figures.chart(view, find(view.metric), drawing(**other))
     go.Figure(figure)  # raises for a property that Plotly does not know
     return figure
 
@@ -133,12 +153,12 @@ def test_many_points_are_a_line_only() -> None:
 def test_huge_spikes_go_to_a_logarithmic_axis_that_says_so() -> None:
     spiky = chart(series({s: 4e6 if s == 50 else 0.02 for s in range(100)}))
     calm = chart(series({s: 0.02 + s / 1000 for s in range(100)}))
-    assert figures.is_log(spiky)
-    assert not figures.is_log(calm)
+    assert spiky["layout"]["yaxis"]["type"] == "log"
+    assert "type" not in calm["layout"]["yaxis"]
 
 
 def test_values_of_zero_or_below_keep_the_axis_linear() -> None:
-    assert not figures.is_log(chart(series({s: 4e6 if s == 50 else 0.0 for s in range(100)})))
+    assert scale_of(series({s: 4e6 if s == 50 else 0.0 for s in range(100)}), drawing()).linear
 
 
 def test_a_bucketed_series_shows_its_least_and_greatest_values() -> None:
@@ -231,7 +251,7 @@ def test_an_extension_without_points_still_moves_the_last_step() -> None:
     st.dictionaries(st.integers(0, 10_000), st.floats(), max_size=40).map(lambda d: dict(sorted(d.items()))),
 )
 def test_any_series_draws_and_its_json_is_strict(values: dict[int, float]) -> None:
-    figure = figures.chart(series(values), find("gradient.norm"), theme=LIGHT, span=SPAN)
+    figure = figures.chart(series(values), find("gradient.norm"), drawing())
     json.loads(to_json(figure), parse_constant=pytest.fail)
     drawn = sum(y is not None for y in figure["data"][VALUE]["y"])
     marked = sum(len(figure["data"][i]["x"]) for i in (NANS, POS_INFS, NEG_INFS))
@@ -257,3 +277,102 @@ def test_rounding_alone_is_drawn_as_a_level_and_not_as_a_course(level: float) ->
 def test_a_small_course_keeps_its_own_axis() -> None:
     assert "range" not in chart(series({0: 1.0, 1: 1.000001, 2: math.nan}))["layout"]["yaxis"]
     assert "range" not in chart(series({0: 0.0, 1: 5e-324}))["layout"]["yaxis"]
+
+
+def limit(**other: Any) -> RuleView:
+    base: dict[str, Any] = {
+        "rule": "gradient_spike",
+        "severity": Severity.WARNING,
+        "truth": Truth.INACTIVE,
+        "dormant": False,
+        "reason": "",
+        "expr": "",
+        "summary": "",
+        "threshold": 7.0,
+        "metric": "gradient.norm",
+    }
+    return RuleView(**base | other)
+
+
+def limits(figure: figures.Figure) -> list[tuple[str, float]]:
+    return [(s["name"], s["y0"]) for s in figure["layout"]["shapes"] if s.get("name", "").startswith("limit")]
+
+
+def test_what_a_rule_holds_a_metric_against_is_a_line_also_while_it_is_quiet() -> None:
+    figure = chart(series({0: 1.0}), rules=[limit(), limit(rule="other", metric="kl.k3")])
+    assert limits(figure) == [("limit gradient_spike", 7.0)]
+
+
+def test_a_rule_that_fires_has_one_line_and_not_two() -> None:
+    figure = chart(
+        series({0: 1.0}), rules=[limit(severity=Severity.CRITICAL)], alerts=[alert(rule="gradient_spike")]
+    )
+    assert limits(figure) == [("limit gradient_spike", 5.0)]
+
+
+def test_a_rule_that_cannot_run_here_has_no_line() -> None:
+    assert limits(chart(series({0: 1.0}), rules=[limit(dormant=True)])) == []
+
+
+@pytest.mark.parametrize("threshold", [math.nan, math.inf, -math.inf, None])
+def test_a_rules_threshold_that_is_no_number_draws_no_line(threshold: float | None) -> None:
+    assert limits(chart(series({0: 1.0}), rules=[limit(threshold=threshold)])) == []
+
+
+def test_a_logarithmic_axis_by_wish_survives_zeros_and_negatives_with_true_labels() -> None:
+    view = series({0: -1000.0, 1: 0.0, 2: 1.0, 3: 1000.0, 4: math.nan})
+    figure = chart(view, wish="log")
+    places = figure["data"][VALUE]["y"]
+    assert places[:4] == sorted(places[:4])
+    assert (places[1], places[4]) == (0.0, None)
+    axis = figure["layout"]["yaxis"]
+    assert dict(zip(axis["ticktext"], axis["tickvals"], strict=True))["1,000"] == pytest.approx(places[3])
+
+
+def test_a_threshold_stands_where_its_value_is_on_any_axis() -> None:
+    view, rules = series({0: -10.0, 1: 7.0, 2: 70.0}), [limit()]
+    bent = chart(view, rules=rules, wish="log")
+    assert limits(bent)[0][1] == pytest.approx(bent["data"][VALUE]["y"][1])
+    assert limits(chart(series({0: 1.0}), rules=[limit(threshold=0.0)], wish="log")) == []
+
+
+def test_a_linear_axis_by_wish_stays_linear_under_a_spike() -> None:
+    assert scale_of(series({s: 4e6 if s == 50 else 0.02 for s in range(100)}), drawing(wish="linear")).linear
+
+
+@pytest.mark.parametrize("wish", ["", "log", "linear"])
+@pytest.mark.parametrize("values", [{0: 1.0, 1: 9e9, 2: 2.0}, {0: -1.0, 1: 0.0}, {0: math.nan}, {}])
+def test_a_scale_goes_to_the_browser_and_back_unchanged(wish: str, values: dict[int, float]) -> None:
+    scale = scale_of(series(values), drawing(wish=wish))
+    assert Scale.read(scale.code) == scale
+
+
+def test_a_new_value_below_zero_has_no_place_on_a_plain_logarithmic_axis() -> None:
+    scale = scale_of(series({0: 1.0, 1: 2.0}), drawing(wish="log"))
+    assert scale.takes(3.0)
+    assert scale.takes(math.nan)
+    assert not scale.takes(0.0)
+
+
+def test_smoothing_hides_neither_the_values_nor_their_range_and_breaks_at_nan() -> None:
+    view = series({0: 1.0, 1: 5.0, 2: math.nan, 3: 1.0}, bucket=4, low=(0.0,) * 4, high=(9.0,) * 4)
+    data = chart(view, smoothing=find_smoothing("ema-0.6"))["data"]
+    assert data[VALUE]["y"] == [1.0, 5.0, None, 1.0]
+    assert data[HIGH]["y"] == [9.0] * 4
+    assert data[SMOOTH]["y"] == [1.0, pytest.approx(2.6), None, 1.0]
+    assert data[NANS]["x"] == [2]
+
+
+def test_without_smoothing_there_is_no_smooth_line() -> None:
+    assert chart(series({0: 1.0}))["data"][SMOOTH]["x"] == []
+
+
+def test_attempts_before_stand_behind_the_shown_one_with_their_marks() -> None:
+    view = series({30: 1.0, 31: 2.0})
+    earlier = [("attempt 1", {view.metric: series({0: 5.0, 40: math.nan})}), ("attempt 0", {})]
+    figure = chart(view, earlier=earlier)
+    behind = {trace["name"]: trace["x"] for trace in figure["data"][ACTIONS + 1 :]}
+    assert behind == {"attempt 1": [0, 40], "NaN (attempt 1)": [40]}
+    assert figure["data"][NANS]["x"] == []
+    assert "NaN" in figure["layout"]["yaxis2"]["categoryarray"]
+    assert [s["x0"] for s in figure["layout"]["shapes"] if s["line"].get("dash") == "longdash"] == [30]

@@ -4,8 +4,6 @@
 
   function send(id, props) { window.dash_clientside.set_props(id, props); }
   function clicked() { return window.dash_clientside.callback_context.triggered.filter((t) => t.value); }
-  function family(trigger) { return JSON.parse(trigger.prop_id.slice(0, trigger.prop_id.lastIndexOf("."))).family; }
-  function flip(list, key) { return list.includes(key) ? list.filter((k) => k !== key) : [...list, key]; }
 
   function alive(trouble) { window.vitalsConnection.beat(trouble); }
   function quiet() { return window.vitalsConnection.quiet(); }
@@ -76,29 +74,6 @@
       if (done && ids.length) send(ids[0], { data: { ...pulses[0], version: 0, nudge: Date.now() } });
     },
 
-    address(view) {
-      if (!view) return;
-      alive("");
-      const query = new URLSearchParams();
-      if (view.attempt) query.set("attempt", view.attempt);
-      if (view.from !== null && view.to !== null) { query.set("from", view.from); query.set("to", view.to); }
-      if (view.more.length) query.set("more", view.more.join(","));
-      if (view.closed.join() !== "progress,rlvitals") query.set("closed", view.closed.join(","));
-      const tail = query.toString();
-      history.replaceState(history.state, "", location.pathname + (tail ? "?" + tail.replaceAll("%2C", ",") : ""));
-    },
-
-    zoom(_relayouts, view) {
-      const moves = clicked();
-      if (moves.length !== 1 || !view) return;
-      const move = moves[0].value;
-      if (move["xaxis.autorange"] && view.from !== null) send("view", { data: { ...view, from: null, to: null } });
-      if (move["xaxis.range[0]"] === undefined) return;
-      const from = Math.floor(move["xaxis.range[0]"]);
-      const to = Math.max(Math.ceil(move["xaxis.range[1]"]), from + 1);
-      if (from !== view.from || to !== view.to) send("view", { data: { ...view, from, to } });
-    },
-
     // What a page was asked for, in its address.
     query(asked) {
       if (asked) history.replaceState(history.state, "", location.pathname + "?" + new URLSearchParams(asked).toString().replaceAll("%2C", ",").replaceAll("%40", "@"));
@@ -115,25 +90,6 @@
       area.focus();
       area.setSelectionRange(start, start + lines[line - 1].length);
       area.scrollTop = (area.scrollHeight / lines.length) * Math.max(0, line - 6);
-    },
-
-    unzoom(clicks, view) {
-      if (clicks && view) send("view", { data: { ...view, from: null, to: null } });
-    },
-
-    attempt(value, view) {
-      if (view && (value || "") !== (view.attempt || ""))
-        send("view", { data: { ...view, attempt: value || "", from: null, to: null } });
-    },
-
-    fold(_clicks, view) {
-      const hits = clicked();
-      if (hits.length === 1 && view) send("view", { data: { ...view, closed: flip(view.closed, family(hits[0])).sort() } });
-    },
-
-    more(_clicks, view) {
-      const hits = clicked();
-      if (hits.length === 1 && view) send("view", { data: { ...view, more: flip(view.more, family(hits[0])).sort() } });
     },
   };
 })();

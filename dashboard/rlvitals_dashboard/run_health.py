@@ -1,0 +1,96 @@
+"""What one looks for first: what is wrong, since when, what to do, and who looks after it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from urllib.parse import urlencode
+
+from dash import dcc, html
+
+from rlvitals.contract.alert import Alert, AlertState
+from rlvitals.contract.incident import IncidentView
+from rlvitals.contract.view import RuleView, RunView
+from rlvitals_dashboard.asking import do, subject_of
+from rlvitals_dashboard.components import LONGEST_NAME, Component, fact, mark, visible, when
+from rlvitals_dashboard.language import counted, t, woven
+from rlvitals_dashboard.theme import SEVERITIES
+from rlvitals_dashboard.words import number
+
+MOST_OTHERS = 3
+
+
+def health_card(
+    run: RunView, incidents: Sequence[IncidentView], alerts: Sequence[Alert], rules: Sequence[RuleView], below: str
+) -> Component:
+    """``incidents`` are those of the attempt, ``below`` is the address of the run's page."""
+    still = sorted((one for one in incidents if one.is_open), key=lambda one: (-one.severity.rank, one.onset_step))
+    if not still:
+        return _well(run, rules)
+    worst, others = still[0], still[1:]
+    return html.Section(
+        [
+            html.Div([mark(SEVERITIES[worst.severity]), html.H2(visible(worst.headline, 300))], className="wrong"),
+            html.Dl(
+                [
+                    fact(t("Since"), _since(worst)),
+                    fact(t("What to do"), _advice(worst, run), ""),
+                    fact(t("Looked after by"), _who(worst, alerts)),
+                ],
+                className="facts",
+            ),
+            *[html.P(_other(one, below), className="quiet") for one in others[:MOST_OTHERS]],
+            html.P(
+                dcc.Link(
+                    counted(
+                        len(still), "The whole story of this incident", "The whole story of {count} incidents"
+                    ),
+                    href=f"{below}/incidents?{urlencode({'cause': worst.cause})}",
+                )
+            ),
+        ],
+        className=f"health tone-{SEVERITIES[worst.severity].tone}",
+    )
+
+
+def _well(run: RunView, rules: Sequence[RuleView]) -> Component:
+    dormant = sum(rule.dormant for rule in rules)
+    watching = len(rules) - dormant
+    words = [counted(watching, "{count} rule watches and none fires.", "{count} rules watch and none fires.")]
+    if dormant:
+        words.append(counted(dormant, "{count} cannot run here.", "{count} cannot run here."))
+    if run.last_step is None:
+        words.insert(0, t("No step has arrived yet."))
+    return html.P(" ".join(words), className="health quiet")
+
+
+def _since(incident: IncidentView) -> Component:
+    step = incident.onset_step if incident.since_step is None else incident.since_step
+    words: list[Component] = [t("step {step}", step=step)]
+    words += [", ", when(incident.onset_at)] if incident.onset_at else []
+    if incident.gpu_hours is not None:
+        words.append(t(", {hours} GPU-hours", hours=number(incident.gpu_hours)))
+    return html.Span(words)
+
+
+def _advice(incident: IncidentView, run: RunView) -> Component:
+    framework = run.framework.partition(" ")[0].casefold()
+    setting = next((what for name, what in incident.change.items() if name.casefold() == framework), "")
+    words = [html.Span(visible(incident.advice, 500))] if incident.advice else [t("Nothing is known to help.")]
+    return html.Div([*words, html.Code(visible(setting, 200))] if setting else words)
+
+
+def _who(incident: IncidentView, alerts: Sequence[Alert]) -> Component:
+    mine = [a for a in alerts if a.id in incident.alert_ids and a.state is AlertState.FIRING]
+    names = dict.fromkeys(a.acknowledged_by for a in mine if a.acknowledged_by)
+    free = [a.id for a in mine if not a.acknowledged_by]
+    said = html.Span(visible(", ".join(names), LONGEST_NAME)) if names else html.Span(t("nobody yet"))
+    return html.Div(
+        [said, do(t("I look after it"), "acknowledge-all", subject_of(*free), tone="quiet") if free else None]
+    )
+
+
+def _other(incident: IncidentView, below: str) -> list[Component]:
+    link = dcc.Link(
+        visible(incident.headline, 160), href=f"{below}/incidents?{urlencode({'cause': incident.cause})}"
+    )
+    return woven("Also {incident}, since step {step}", incident=link, step=incident.onset_step)
