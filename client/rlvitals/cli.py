@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -119,11 +119,20 @@ def _doctor(arguments: list[str]) -> int:
     return run(arguments)
 
 
+class _Wide(argparse.HelpFormatter):
+    """Also the longest command has its words on its own line."""
+
+    def add_arguments(self, actions: Iterable[argparse.Action]) -> None:
+        super().add_arguments(actions)
+        self._action_max_length += self._indent_increment
+
+
 def _parser(joined: dict[str, EntryPoint]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="rlvitals",
         description="The vital-signs monitor for RL post-training of language models.",
         epilog="Each command has its own --help.",
+        formatter_class=_Wide,
     )
     parser.add_argument("--version", action="version", version=f"rlvitals {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")

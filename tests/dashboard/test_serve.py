@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -40,7 +41,8 @@ class Service:
             self.said.append(line)
             if "stop:" in line:
                 break
-        self.link = next(iter(re.findall(r"http://\S+token=\S+", "".join(self.said))))
+        self.link = next(iter(re.findall(r"http://\S+entry=\S+", "".join(self.said))))
+        self.token = json.loads((home / "token.json").read_text())["token"]
         self.url = self.link.split("/ui/")[0]
 
     def end(self, how: signal.Signals) -> tuple[int, str]:
@@ -70,6 +72,8 @@ def test_the_printed_link_signs_in_and_the_pages_answer(service: Service) -> Non
         assert "RL Vitals" in browser.get("/").text
         assert browser.get("/ui/run/any").status_code == 200
         assert browser.get("/api/v1/runs").json() == {"items": [], "next": ""}
+    again = httpx2.get(service.link)
+    assert (again.status_code, "used already" in again.text) == (403, True)
 
 
 def test_the_token_file_is_its_owners_alone(service: Service, tmp_path: Path) -> None:
@@ -116,12 +120,11 @@ def test_a_real_report_is_seen_in_the_browser_with_all_four_kinds_apart(service:
         {"seq": i + 1, "step": i, "time_s": 1.7e9 + i, "values": v, "missing": {"ratio.ess": "no old log-probs"}}
         for i, v in enumerate(values)
     ]
-    token = service.link.partition("token=")[2]
     answer = httpx2.post(
         f"{service.url}/api/v1/reports",
         params={"run": "wire", "attempt": "a"},
         content=b"\n".join(dumps(step) for step in steps),
-        headers={"authorization": f"Bearer {token}", "content-type": "application/x-ndjson"},
+        headers={"authorization": f"Bearer {service.token}", "content-type": "application/x-ndjson"},
         timeout=PATIENCE_S,
     )
     assert answer.status_code == 200, answer.text

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
+from rlvitals_monitor.access.login_link import make_login_link
 from rlvitals_monitor.api.deps import utc_now
 from rlvitals_monitor.app import create_app
 from rlvitals_monitor.settings import Settings
@@ -45,6 +46,12 @@ def stranger(app: FastAPI) -> Iterator[TestClient]:
     """Somebody without a token."""
     with TestClient(app, base_url=BASE_URL, raise_server_exceptions=False, follow_redirects=False) as client:
         yield client
+
+
+@pytest.fixture
+def login_path(app: FastAPI, stranger: TestClient) -> Callable[[], str]:
+    """Makes a path that signs in as the owner, once."""
+    return lambda: make_login_link(app.state.store, app.state.local_token, "a test", timedelta(minutes=5), NOW)
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import replace
+from urllib.parse import urlencode
 
 import pytest
 from fastapi import FastAPI
@@ -139,11 +140,11 @@ def test_without_a_sign_in_a_decision_leads_through_the_login_and_back(
     assert "You act as local." in stranger.get(path).text
 
 
-def test_the_login_leads_nowhere_else(app: FastAPI, stranger: TestClient) -> None:
+def test_the_login_leads_nowhere_else(app: FastAPI, stranger: TestClient, login_path: Callable[[], str]) -> None:
     token = app.state.local_token
     for onward in ("https://evil.example/", "//evil.example", "/api/v1/runs", "/ui/act/../x", "\\", "/ui/act/"):
         for answer in (
-            stranger.get("/ui/login", params={"next": onward, "token": token}),
+            stranger.get(f"{login_path()}&{urlencode({'next': onward})}"),
             stranger.post("/ui/login", params={"next": onward}, data={"token": token}, headers=OURS),
         ):
             assert (answer.status_code, answer.headers["location"]) == (303, "/ui/"), onward

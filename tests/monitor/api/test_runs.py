@@ -273,7 +273,8 @@ def test_ready_means_the_database_answers_with_this_codes_schema(client: TestCli
 
 
 def test_the_openapi_document_is_true(client: TestClient, stranger: TestClient) -> None:
-    document = stranger.get("/api/openapi.json").json()
+    assert stranger.get("/api/openapi.json").status_code == 401
+    document = client.get("/api/openapi.json").json()
     schemas = document["components"]["schemas"]
     assert schemas["Number"]["anyOf"][1]["enum"] == ["NaN", "Infinity", "-Infinity"]
     assert schemas["SeriesView"]["properties"]["value"]["items"] == {"$ref": "#/components/schemas/Number"}
