@@ -24,6 +24,7 @@ from urllib.parse import quote
 import httpx2
 
 from rlvitals.contract.codec import DecodeError, decode, dumps, loads
+from rlvitals_dashboard.language import Language, language
 
 T = TypeVar("T")
 W = TypeVar("W", bound="Wire")
@@ -118,6 +119,8 @@ class Wire:
     async def _send(self, method: str, path: str, **options: Any) -> Any:
         who = visitor.get()
         headers = (who.headers() if who else {}) | options.pop("headers", {})
+        if language.get() is not Language.ENGLISH:
+            headers["accept-language"] = language.get().value
         try:
             answer = await self._client.request(method, f"/api/v1{path}", headers=headers, **options)
         except httpx2.TransportError as error:

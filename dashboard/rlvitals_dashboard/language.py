@@ -13,7 +13,7 @@ What comes from a run or a person is a value and never a key.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextvars import ContextVar
 from enum import Enum
 from functools import cache
@@ -22,6 +22,8 @@ from importlib.resources import files
 from typing import Any
 
 import yaml
+
+from rlvitals.contract.language import preferred
 
 COOKIE = "rlvitals_language"
 _PLACE = re.compile(r"\{(\w+)\}")
@@ -76,7 +78,8 @@ def choose(cookies: str, accepted: str) -> Language:
         cookies: the header ``Cookie``
         accepted: the header ``Accept-Language``
     """
-    return _by_cookie(cookies[:_LONGEST_HEADER]) or _by_browser(accepted[:_LONGEST_HEADER])
+    chosen = _by_cookie(cookies[:_LONGEST_HEADER])
+    return chosen or (Language.CHINESE if preferred(accepted, ("en", "zh")) == "zh" else Language.ENGLISH)
 
 
 @cache
@@ -101,20 +104,3 @@ def _by_cookie(cookies: str) -> Language | None:
     except CookieError:
         return None
     return next((known for known in Language if morsel is not None and morsel.value == known.value), None)
-
-
-def _by_browser(accepted: str) -> Language:
-    """The first of the two that it names, by weight."""
-    for tag in sorted(_tags(accepted), key=lambda pair: -pair[1]):
-        if tag[1] > 0 and tag[0].partition("-")[0] in ("en", "zh"):
-            return Language.CHINESE if tag[0].startswith("zh") else Language.ENGLISH
-    return Language.ENGLISH
-
-
-def _tags(accepted: str) -> Iterator[tuple[str, float]]:
-    for part in accepted.split(","):
-        tag, _, weight = part.strip().lower().partition(";q=")
-        try:
-            yield tag, float(weight or 1)
-        except ValueError:
-            continue

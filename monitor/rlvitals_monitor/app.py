@@ -48,6 +48,7 @@ from rlvitals_monitor.api import (
     tokens,
     users,
 )
+from rlvitals_monitor.api.answer_language import AnswerLanguage
 from rlvitals_monitor.api.deps import utc_now
 from rlvitals_monitor.browser_guard import BrowserGuard
 from rlvitals_monitor.control.settings import ControlSettings
@@ -59,8 +60,8 @@ from rlvitals_monitor.logs import hide_tokens
 from rlvitals_monitor.notify.channel_book import ChannelBook
 from rlvitals_monitor.notify.dispatcher import Dispatcher
 from rlvitals_monitor.notify.settings import NotifySettings
-from rlvitals_monitor.roles import Role
 from rlvitals_monitor.request_bounds import RequestBounds
+from rlvitals_monitor.roles import Role
 from rlvitals_monitor.settings import Settings
 from rlvitals_monitor.store.engine import Store
 from rlvitals_monitor.telemetry import Telemetry

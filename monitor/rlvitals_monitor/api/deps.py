@@ -21,6 +21,7 @@ from rlvitals.contract.access import AccessKind
 from rlvitals_monitor import auth
 from rlvitals_monitor.access.share_scope import share_may_read
 from rlvitals_monitor.access.wire import unsafe_wire
+from rlvitals_monitor.api.answer_language import told
 from rlvitals_monitor.auth import Principal
 from rlvitals_monitor.browser_guard import SAFE_METHODS, origin_fault
 from rlvitals_monitor.errors import BadRequest, Forbidden, NotFound, Unauthenticated
@@ -41,7 +42,7 @@ class ContractResponse(Response):
     media_type = "application/json"
 
     def render(self, content: Any) -> bytes:
-        plain = codec.encode(content)
+        plain = told(codec.encode(content))
         try:
             return orjson.dumps(plain)
         except TypeError:

@@ -1,4 +1,4 @@
-"""The built-in rules' own words in Chinese: summaries, advice and diagnoses. Pure; others pass through unchanged.
+"""The built-in rules' own words in Chinese: summaries, advice, diagnoses, reasons. Pure; others pass unchanged.
 
 A summary has its numbers in it when it comes here, so it is known by the template that it was made from.
 """
@@ -27,8 +27,9 @@ def rule_words_of(language: Language) -> RuleWords:
 def translate(text: str) -> str:
     """The Chinese of a built-in sentence, filled in as the English one was; any other text as it is."""
     sentence = " ".join(text[:_LONGEST].split())
-    if sentence in sentences():
-        return sentences()[sentence]
+    known = _known()
+    if sentence in known:
+        return known[sentence]
     for pattern, chinese in _filled():
         found = pattern.fullmatch(sentence)
         if found is not None:
@@ -39,13 +40,28 @@ def translate(text: str) -> str:
 @cache
 def sentences() -> Mapping[str, str]:
     """English → Chinese, with the placeholders of the catalogue in both."""
-    text = (files("rlvitals_monitor.rules") / "chinese.yaml").read_text(encoding="utf-8")
+    return _read("chinese.yaml")
+
+
+@cache
+def reasons() -> Mapping[str, str]:
+    """Why a light is as it is, and why a rule cannot tell; as `sentences`."""
+    return _read("chinese_reasons.yaml")
+
+
+@cache
+def _known() -> Mapping[str, str]:
+    return {**reasons(), **sentences()}
+
+
+def _read(name: str) -> Mapping[str, str]:
+    text = (files("rlvitals_monitor.rules") / name).read_text(encoding="utf-8")
     return {" ".join(entry["en"].split()): entry["zh"] for entry in yaml.safe_load(text)}
 
 
 @cache
 def _filled() -> tuple[tuple[re.Pattern[str], str], ...]:
-    with_places = [(english, chinese) for english, chinese in sentences().items() if _PLACE.search(english)]
+    with_places = [(english, chinese) for english, chinese in _known().items() if _PLACE.search(english)]
     # The longest first: what is said in more words is meant more closely.
     with_places.sort(key=lambda pair: -len(pair[0]))
     return tuple((re.compile(_pattern(english)), chinese) for english, chinese in with_places)

@@ -1,0 +1,63 @@
+"""Answers in the language that is asked for: the rules' own words, reasons and diagnoses, by ``Accept-Language``.
+
+Names, numbers and what people wrote stay as they are, and so do sentences that the catalogue does not know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, MutableMapping
+from contextvars import ContextVar
+from functools import lru_cache
+from typing import Any
+
+from rlvitals.contract.language import preferred
+from rlvitals_monitor.notify.language import Language
+from rlvitals_monitor.notify.rule_words import translate
+
+WORDS = frozenset(
+    {"summary", "advice", "headline", "isnt", "reason", "description", "missing_reason", "healthy_reason"}
+)
+"""Fields of answers that hold sentences of ours."""
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Asgi = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+spoken: ContextVar[Language] = ContextVar("rlvitals_answer_language", default=Language.ENGLISH)
+"""Of the request that is being answered."""
+
+_translated = lru_cache(maxsize=4096)(translate)
+
+
+class AnswerLanguage:
+    """Pure ASGI, so that the context variable reaches whatever answers the request."""
+
+    def __init__(self, app: Asgi) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        accepted = next((value for name, value in scope.get("headers", ()) if name == b"accept-language"), b"")
+        if scope["type"] != "http" or not accepted:
+            await self._app(scope, receive, send)
+            return
+        known = [language.value for language in Language]
+        token = spoken.set(Language(preferred(accepted.decode("latin-1"), known)))
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            spoken.reset(token)
+
+
+def told(plain: Any) -> Any:
+    """An encoded answer with its sentences in the language that was asked for."""
+    return plain if spoken.get() is Language.ENGLISH else _in_chinese(plain)
+
+
+def _in_chinese(plain: Any) -> Any:
+    if isinstance(plain, dict):
+        return {
+            name: _translated(value) if name in WORDS and isinstance(value, str) else _in_chinese(value)
+            for name, value in plain.items()
+        }
+    return [_in_chinese(one) for one in plain] if isinstance(plain, list) else plain
