@@ -21,6 +21,7 @@ EXTRA_OF = dict.fromkeys(
     (
         *("serve", "rules", "replay", "db", "notify", "silence", "control"),
         *("token", "user", "share", "login-link"),
+        *("backup", "restore"),
     ),
     "server",
 )
@@ -40,7 +41,9 @@ ABOUT = {
     "user": "add people by an invitation, give them roles, disable them",
     "share": "make a link that shows one run for a while",
     "login-link": "make another link that signs the owner in, once",
-    "db": "bring the database's schema up to date, or check it",
+    "db": "the database: migrate, check, move, vacuum",
+    "backup": "all that the service knows into one file, while it goes on",
+    "restore": "put a backup in its place",
 }
 """What the help says of each command, in this order; `sync` is this module's own."""
 INTERRUPTED = 130

@@ -9,6 +9,9 @@ from datetime import datetime, timezone
 from rlvitals_monitor import backtest
 from rlvitals_monitor.access import command as access_command
 from rlvitals_monitor.control import command as control_command
+from rlvitals_monitor.database.command import backup as backup
+from rlvitals_monitor.database.command import db as db
+from rlvitals_monitor.database.command import restore as restore
 from rlvitals_monitor.faults import plainly
 from rlvitals_monitor.notify import command
 from rlvitals_monitor.settings import Settings
@@ -31,24 +34,6 @@ def serve(argv: list[str]) -> int:
     settings = Settings(host=told.host, port=told.port)
     uvicorn.run(create_app(settings), host=settings.host, port=settings.port, server_header=False)
     return 0
-
-
-@plainly
-def db(argv: list[str]) -> int:
-    """The database: bring its schema up to date, or check that it is."""
-    parser = argparse.ArgumentParser(prog="rlvitals db", description=db.__doc__)
-    parser.add_argument("action", choices=["migrate", "check"])
-    action = parser.parse_args(argv).action
-    store = _store()
-    try:
-        if action == "migrate":
-            store.migrate()
-        store.refuse_newer()
-        current = store.is_current()
-    finally:
-        store.close()
-    print("the schema is up to date" if current else "the schema is not up to date: run `rlvitals db migrate`")
-    return 0 if current else 1
 
 
 @plainly

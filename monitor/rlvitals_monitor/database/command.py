@@ -1,0 +1,139 @@
+"""``rlvitals db``, ``rlvitals backup`` and ``rlvitals restore``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from contextlib import closing
+from datetime import datetime, timezone
+from pathlib import Path
+
+from rlvitals.screen import printable
+from rlvitals_monitor.control.local_store import command_line_user
+from rlvitals_monitor.database import backup as kept
+from rlvitals_monitor.database.backup import BackupError
+from rlvitals_monitor.faults import plainly
+from rlvitals_monitor.settings import Settings
+from rlvitals_monitor.store import snapshot, soundness
+from rlvitals_monitor.store.audit import append_audit
+from rlvitals_monitor.store.engine import Store
+
+DB_HELP = """migrate: bring the schema up to date
+check: read the whole store and say whether it holds together
+move: copy all into another, empty database (SQLite to PostgreSQL or back), and prove that it arrived
+vacuum: give the space of what was removed back to the disk"""
+
+
+@plainly
+def db(argv: list[str]) -> int:
+    """The database: bring its schema up to date, check it, move it, give its free space back."""
+    parser = argparse.ArgumentParser(
+        prog="rlvitals db",
+        description=db.__doc__,
+        epilog=DB_HELP,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    actions = parser.add_subparsers(dest="action", required=True)
+    for name in ("migrate", "check", "vacuum"):
+        actions.add_parser(name)
+    moving = actions.add_parser("move")
+    moving.add_argument("url", help="where to: postgresql+psycopg://… or sqlite:///…")
+    told = parser.parse_args(argv)
+    with closing(_store()) as store:
+        if told.action == "migrate":
+            store.migrate()
+            return _say("the schema is up to date")
+        if told.action == "check":
+            return _check(store)
+        if told.action == "vacuum":
+            before, after = snapshot.vacuum(store)
+            return _say(f"{_size(before)} before, {_size(after)} now")
+        return _move(store, told.url)
+
+
+@plainly
+def backup(argv: list[str]) -> int:
+    """Write all that the service knows into one file, while it goes on."""
+    parser = argparse.ArgumentParser(prog="rlvitals backup", description=backup.__doc__)
+    parser.add_argument(
+        "file", type=Path, help="must not be there yet; it is a SQLite database, whatever yours is"
+    )
+    file = parser.parse_args(argv).file
+    with closing(_store()) as store:
+        try:
+            found = kept.back_up(store, file)
+        except BackupError as error:
+            return _fail("backup", error)
+        _audit(store, "backup made", str(file))
+    return _say(f"{file}: {found.runs} runs, {found.points} points, {_size(found.size)}, checked")
+
+
+@plainly
+def restore(argv: list[str]) -> int:
+    """Put a backup in the place of what the service knows; stop the service first."""
+    parser = argparse.ArgumentParser(prog="rlvitals restore", description=restore.__doc__)
+    parser.add_argument("file", type=Path)
+    parser.add_argument("--replace", action="store_true", help="also over a store that is not empty: that is lost")
+    told = parser.parse_args(argv)
+    with closing(_store()) as store:
+        try:
+            found = kept.restore(told.file, store, replace=told.replace)
+        except BackupError as error:
+            return _fail("restore", error)
+        _audit(store, "restored from a backup", str(told.file))
+    _say(f"{found.runs} runs and {found.points} points are back")
+    return _say("trainers send again by themselves what they still keep")
+
+
+def _check(store: Store) -> int:
+    store.refuse_newer()
+    if not store.is_current():
+        _say("the schema is not up to date: run `rlvitals db migrate`")
+        return 1
+    faults = 0
+    with store.read() as connection:
+        for found in soundness.check(connection):
+            faults += bool(found.fault)
+            _say(
+                f"FAULT  {found.question}: {printable(found.fault)}" if found.fault else f"ok     {found.question}"
+            )
+    _say("the schema is up to date, and all is well" if not faults else f"{faults} faults")
+    return 1 if faults else 0
+
+
+def _move(store: Store, url: str) -> int:
+    with closing(Store(url)) as target:
+        try:
+            contents = kept.move(store, target)
+        except BackupError as error:
+            return _fail("db move", error)
+        _audit(target, "moved from another database", f"{sum(one.rows for one in contents)} rows")
+    for one in contents:
+        _say(f"{one.table:16} {one.rows:>12} rows  sha256 {one.digest[:16]}")
+    return _say("all of it is there. Start the service with RLVITALS_DATABASE_URL set to it")
+
+
+def _audit(store: Store, what: str, detail: str) -> None:
+    with store.begin() as connection:
+        now = datetime.now(timezone.utc)
+        append_audit(connection, at=now, who=command_line_user(), what=what, detail=detail)
+
+
+def _store() -> Store:
+    settings = Settings()
+    settings.data_folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return Store(settings.store_url)
+
+
+def _size(count: int) -> str:
+    return f"{count / 1e6:.1f} MB"
+
+
+def _say(line: str) -> int:
+    sys.stdout.write(f"{line}\n")
+    return 0
+
+
+def _fail(command: str, error: BackupError) -> int:
+    sys.stderr.write(f"rlvitals {command}: {printable(str(error))}\n")
+    return 1
