@@ -11,13 +11,15 @@ from rlvitals.probes.arguments import ShapeError, check_same_shape, written
 from rlvitals.probes.arrays import Flags, Floats, flags, floats
 from rlvitals.probes.grouping import Spread, group_of, spread_of
 from rlvitals.probes.reward_range import RewardRange
-from rlvitals.probes.sketch import Moments
+from rlvitals.probes.sketch import Moments, Sketch
 from rlvitals.probes.tally import Tally
 from rlvitals.probes.uncompiled import uncompiled
 
 NONFINITE = "numerics.nonfinite_rewards"
 SPLIT = ("reward.all_right_groups", "reward.all_wrong_groups", "reward.all_equal_groups")
 NO_RANGE = "neither a reward range was given nor have two different rewards been seen"
+_LEAST, _MOST, _BINS = 2.0**-10, 2.0**14, 96
+"""Four bins per octave to draw; smaller rewards are drawn as zero, larger ones share a bin."""
 ADVANTAGE_IN_EQUAL = "reward.advantage_equal_group_max"
 
 
@@ -71,6 +73,7 @@ def tally_rewards(
         },
         sums={"reward.group_std": float(spread.std[spread.enough].sum())},
         moments={"reward": Moments.of(flat[finite])},
+        sketches=_distributions(flat[finite], spread),
         minima={"reward.min": _at(flat, np.where(finite, flat, np.inf).argmin(), sample_offset)}
         if finite.any()
         else {},
@@ -120,6 +123,15 @@ def tally_advantages(advantages: Any, *, equal: Any = None, mask: Any = None, sa
         counts={"advantage.equal_group": int(inside.sum())},
         maxima=_largest(ADVANTAGE_IN_EQUAL, values, inside, sample_offset),
     )
+
+
+def _distributions(rewards: Floats, spread: Spread) -> dict[str, Sketch]:
+    """Of the rewards below zero, of all others, and of the spreads of the groups that have one."""
+    return {
+        "reward.down": Sketch.of(-rewards[rewards < 0], low=_LEAST, high=_MOST, bins=_BINS),
+        "reward.up": Sketch.of(rewards[rewards >= 0], low=_LEAST, high=_MOST, bins=_BINS),
+        "reward.group_std": Sketch.of(spread.std[spread.enough], low=_LEAST, high=_MOST, bins=_BINS),
+    }
 
 
 def _sides(spread: Spread, known: RewardRange | None) -> Tally:

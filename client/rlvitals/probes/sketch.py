@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cache
 from itertools import accumulate
 
 import numpy as np
@@ -27,10 +28,10 @@ class Sketch:
     def of(cls, values: npt.ArrayLike, *, low: float, high: float, bins: int) -> Sketch:
         """Counts finite values of any shape; NaN is the caller's to leave out."""
         flat = np.asarray(values, np.float64).ravel()
-        edges = [_edge(low, high, bins, index) for index in range(bins + 1)]
+        edges = _edges(low, high, bins)
         inside = flat[(flat >= low) & (flat < high)]
         where = np.searchsorted(edges, inside, side="right") - 1
-        counts = np.bincount(where.clip(0, bins - 1), minlength=bins)
+        counts = np.bincount(np.minimum(where, bins - 1), minlength=bins)
         return cls(
             low=low,
             high=high,
@@ -82,6 +83,29 @@ class Sketch:
             middle = tuple(self.edge(i - 1) for i in range(last + 2, len(counts) + 1))
             return (*edges, *middle, math.inf), (*counts[first:], self.above)
         return (self.high, math.inf), (self.above,)
+
+
+def signed_histogram(down: Sketch, up: Sketch) -> tuple[tuple[float, ...], tuple[int, ...]]:
+    """Edges and counts of values of both signs, without the empty ends; what is nearer to zero than ``low`` shares
+    one bin around it.
+
+    Args:
+        down: of the values below zero, by their size
+        up: of all others
+    """
+    least, bins = up.low, len(up.counts)
+    near = [up.edge(index) for index in range(bins + 1)]
+    edges = [-math.inf, *(-edge for edge in reversed(near)), *near, math.inf]
+    counts = [down.above, *reversed(down.counts), down.below + up.below, *up.counts, up.above]
+    used = [index for index, count in enumerate(counts) if count]
+    if not used:
+        return (-least, least), (0,)
+    return tuple(edges[used[0] : used[-1] + 2]), tuple(counts[used[0] : used[-1] + 1])
+
+
+@cache
+def _edges(low: float, high: float, bins: int) -> npt.NDArray[np.float64]:
+    return np.array([_edge(low, high, bins, index) for index in range(bins + 1)])
 
 
 def _edge(low: float, high: float, bins: int, index: int) -> float:

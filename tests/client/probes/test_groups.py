@@ -235,3 +235,14 @@ def test_the_float32_trap_of_a_tiny_epsilon_is_seen_inside_all_equal_groups() ->
     assert measured.values["reward.advantage_abs_max"] == 5.0
     none = tally_advantages([1.0, -1.0], equal=[False, False]).measured()
     assert "all equal" in none.missing["reward.advantage_equal_group_max"]
+
+
+def test_rewards_and_the_spread_of_each_group_are_drawn_as_distributions() -> None:
+    shown = tally_rewards([0.0, 1.0, -1.0, math.nan, 1.0, 1.0], 2).measured().histograms
+    edges, counts = shown["reward.mean"]
+    assert (sum(counts), min(edges) <= -1.0, max(edges) > 1.0) == (5, True, True)
+    assert sum(shown["reward.group_std"][1]) == 2
+
+
+def test_a_step_without_a_finite_reward_has_no_distribution() -> None:
+    assert tally_rewards([math.nan, math.inf, -math.inf], 3).measured().histograms == {}

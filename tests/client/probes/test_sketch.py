@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlvitals.probes.sketch import Moments, Sketch
+from rlvitals.probes.sketch import Moments, Sketch, signed_histogram
 
 BINS = {"low": 1e-4, "high": 1e2, "bins": 96}
 
@@ -55,3 +55,35 @@ def test_the_standard_deviation_divides_by_n_minus_1_and_needs_two_values() -> N
     assert Moments.of(np.array([1.0, 3.0])).std == math.sqrt(2)
     assert Moments.of(np.array([1.0])).std is None
     assert Moments().std is None
+
+
+def both(values: list[float]) -> tuple[Sketch, Sketch]:
+    down, up = [-v for v in values if v < 0], [v for v in values if v >= 0]
+    return tuple(Sketch.of(side, low=0.5, high=8.0, bins=4) for side in (down, up))  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize(
+    ("values", "shown"),
+    [
+        ([0.0, 1.0], ((-0.5, 0.5, 1.0, 2.0), (1, 0, 1))),
+        ([-1.0, -0.25, 0.25], ((-2.0, -1.0, -0.5, 0.5), (1, 0, 2))),
+        ([3.0], ((2.0, 4.0), (1,))),
+        (
+            [-99.0, 99.0],
+            ((-math.inf, -8.0, -4.0, -2.0, -1.0, -0.5, 0.5, 1.0, 2.0, 4.0, 8.0, math.inf), (1, *[0] * 9, 1)),
+        ),
+        ([], ((-0.5, 0.5), (0,))),
+    ],
+)
+def test_a_histogram_of_both_signs_mirrors_the_bins_around_zero(
+    values: list[float], shown: tuple[tuple[float, ...], tuple[int, ...]]
+) -> None:
+    assert signed_histogram(*both(values)) == shown
+
+
+@given(st.lists(st.floats(-1e6, 1e6), max_size=40))
+def test_a_histogram_of_both_signs_loses_no_value(values: list[float]) -> None:
+    edges, counts = signed_histogram(*both(values))
+    assert sum(counts) == len(values)
+    assert len(edges) == len(counts) + 1
+    assert list(edges) == sorted(edges)

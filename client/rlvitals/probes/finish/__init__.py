@@ -38,12 +38,7 @@ def finish(tally: Tally) -> Measured:
         values=values,
         missing={name: why for name, why in {**reasons, **tally.missing}.items() if name not in values},
         extremes={name: extreme for name, extreme in _extremes(tally) if name in values},
-        histograms={
-            name: tally.sketches[key].histogram()
-            for family in FAMILIES
-            for name, key in family.histograms.items()
-            if key in tally.sketches and tally.sketches[key].total
-        },
+        histograms={name: found for family in FAMILIES for name, found in family.all_histograms(tally)},
     )
 
 

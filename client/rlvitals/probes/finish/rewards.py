@@ -68,6 +68,8 @@ REWARDS = Family(
         "reward.advantage_abs_max": ("maxima", "advantage.seen", NO_ADVANTAGES),
         "reward.advantage_equal_group_max": ("maxima", "advantage.equal_group", NO_EQUAL),
     },
+    histograms={"reward.group_std": "reward.group_std"},
+    signed={"reward.mean": ("reward.down", "reward.up")},
     findings=_findings,
     places=component_places,
 )

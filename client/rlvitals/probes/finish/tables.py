@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 from rlvitals.contract.report import Extreme
+from rlvitals.probes.measured import Buckets
+from rlvitals.probes.sketch import signed_histogram
 
 if TYPE_CHECKING:
     from rlvitals.probes.tally import Tally
@@ -25,7 +27,8 @@ class Family:
     ``counts``: metric → the counts that add up to it; ``extremes``: metric → ("maxima" or "minima", the count that
     says that its probe ran, why it is missing); ``top_ids``: metric → (the count that says that its probe ran, why
     it is missing at count 0); ``witnesses``: metric → the key in ``maxima`` that shows where; ``histograms``:
-    metric → the sketch that is drawn with it. ``findings`` yields what the tables cannot say, ``places``
+    metric → the sketch that is drawn with it; ``signed``: the same where values may be below zero, metric → (the
+    sketch of those below, of all others). ``findings`` yields what the tables cannot say, ``places``
     where it was seen.
     """
 
@@ -35,6 +38,7 @@ class Family:
     top_ids: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     witnesses: Mapping[str, str] = field(default_factory=dict)
     histograms: Mapping[str, str] = field(default_factory=dict)
+    signed: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     findings: Callable[[Tally], Iterator[Finding]] | None = None
     places: Callable[[Tally], Iterator[tuple[str, Extreme]]] | None = None
 
@@ -46,6 +50,16 @@ class Family:
         yield from _top_ids(self.top_ids, tally)
         if self.findings is not None:
             yield from self.findings(tally)
+
+    def all_histograms(self, tally: Tally) -> Iterator[tuple[str, Buckets]]:
+        """The distributions of what was counted at all."""
+        for name, key in self.histograms.items():
+            if key in tally.sketches and tally.sketches[key].total:
+                yield name, tally.sketches[key].histogram()
+        for name, (below, others) in self.signed.items():
+            found = [tally.sketches[key] for key in (below, others) if key in tally.sketches]
+            if len(found) == 2 and any(sketch.total for sketch in found):
+                yield name, signed_histogram(*found)
 
     def all_extremes(self, tally: Tally) -> Iterator[tuple[str, Extreme]]:
         """Where the extremes of the family were seen."""
