@@ -22,6 +22,22 @@ KINDS = {
 _OPEN = Look(tone="good", mark="●", word=phrase("Open"))
 _OVER = Look(tone="idle", mark="○", word=phrase("Over"))
 SHARE_HOURS = 24
+BROWSERS = (
+    ("Edg", "Edge"),
+    ("OPR/", "Opera"),
+    ("Firefox/", "Firefox"),
+    ("Chrome/", "Chrome"),
+    ("Safari/", "Safari"),
+)
+SYSTEMS = (
+    ("Android", "Android"),
+    ("iPhone", "iPhone"),
+    ("iPad", "iPad"),
+    ("Windows", "Windows"),
+    ("Mac OS", "macOS"),
+    ("Linux", "Linux"),
+)
+"""By what stands in the header; the first that is found counts, since each names its forebears too."""
 LONGEST_AGENT = 120
 
 
@@ -39,12 +55,21 @@ def _session(session: SessionView) -> Component:
         [
             html.Td(html.B(visible(session.name, LONGEST_NAME))),
             html.Td(t(KINDS[session.kind])),
-            html.Td(visible(session.agent, LONGEST_AGENT) if session.agent else "–", className="detail"),
+            html.Td(
+                visible(browser(session.agent), LONGEST_AGENT), className="detail", title=session.agent or None
+            ),
             html.Td(when(session.seen_at)),
             html.Td(when(min(session.idle_at, session.expires_at))),
             html.Td(t("this browser") if session.current else end),
         ]
     )
+
+
+def browser(agent: str) -> str:
+    """What a browser says of itself, in few words; as it is where it says something else."""
+    name = next((name for mark, name in BROWSERS if mark in agent), "")
+    system = next((name for mark, name in SYSTEMS if mark in agent), "")
+    return " · ".join(word for word in (name, system) if word) or agent or "–"
 
 
 def end_all(*, everybody: bool) -> Component:

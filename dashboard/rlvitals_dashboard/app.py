@@ -123,6 +123,7 @@ def _shell(prefix: str) -> Component:
                     dcc.Link(
                         [html.Span(className="logo"), html.Span("RL Vitals")], href=prefix, className="brand"
                     ),
+                    nav.menu_button(),
                     html.Nav(nav.bar(prefix, ""), id="nav", className="nav", **aria(label=t("Pages"))),
                     html.Span(id="crumbs", className="crumbs"),
                     live_sign(),

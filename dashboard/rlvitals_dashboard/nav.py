@@ -72,6 +72,15 @@ def bar(prefix: str, place: str) -> Component:
     return _links(PLACES, prefix, here, waiting=True)
 
 
+def menu_button() -> Component:
+    """Where the bar has no room for the pages, they are behind this (assets/menu.js)."""
+    sign = html.Span("☰", **aria(hidden="true"))
+    told = aria(expanded="false", controls="nav")
+    return html.Button(
+        [sign, t("Menu"), html.Span(id="menu-waiting")], id="menu-toggle", className="menu-toggle", **told
+    )
+
+
 def tabs(prefix: str, here: str) -> Component:
     """Between the pages of control."""
     return html.Nav(_links(CONTROL, prefix, here), className="tabs", **aria(label=t("Control")))
@@ -116,15 +125,18 @@ def register(app: Dash, api: Api) -> None:
     @app.callback(
         Output("waiting", "children"),
         Output("waiting", "title"),
+        Output("menu-waiting", "children"),
         Input("rule-watch", "n_intervals"),
         Input("url", "pathname"),
         Input("done", "data"),
         websocket=True,
     )
-    async def look(*_beats: object) -> tuple[Component, Component]:
+    async def look(*_beats: object) -> tuple[Component, Component, Component]:
         try:
             waiting = await api.commands(state=CommandState.PROPOSED)
         except ApiError:  # the page itself says that there is no answer
-            return no_update, no_update
+            return no_update, no_update, no_update
         count = len(waiting)
-        return (str(count), t("{proposals} to decide", proposals=plural(count, "proposal"))) if count else ("", "")
+        if not count:
+            return "", "", ""
+        return str(count), t("{proposals} to decide", proposals=plural(count, "proposal")), str(count)
