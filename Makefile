@@ -10,7 +10,7 @@ DEMO_SECONDS ?= 150
 DEMO_OPEN ?= 1
 DEMO_FLAGS ?=
 
-.PHONY: help demo serve test test-providers fuzz-api crash-dispatcher test-trainers control-matrix check bench bench-cases bench-peers format docs browser clean
+.PHONY: help demo serve test test-providers fuzz fuzz-api crash-dispatcher test-trainers control-matrix check bench bench-cases bench-peers format docs browser clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -49,6 +49,9 @@ test-providers: $(VENV)/.dev ## chat, mail and webhook providers at the wire: a 
 
 fuzz-api: $(VENV)/.dev ## 20,000 requests made from the API's own document, on both databases (FUZZ_REQUESTS, FUZZ_SEED)
 	@FUZZ_REQUESTS=$${FUZZ_REQUESTS:-20000} $(BIN)/python -m pytest tests/fuzz/test_api.py -s -q -p no:xdist $(PYTEST_FLAGS)
+
+fuzz: $(VENV)/.dev ## damaged journals, batches, logs and rule files, ten minutes each (FUZZ_SECONDS, FUZZ_SEED)
+	@FUZZ_SECONDS=$${FUZZ_SECONDS:-600} $(BIN)/python -m pytest tests/fuzz --ignore tests/fuzz/test_api.py -rP -q -n 2 $(PYTEST_FLAGS)
 
 crash-dispatcher: $(VENV)/.dev ## kill -9 of the dispatcher at claim, send and record, 200 rounds a database: counts
 	@CRASH_ROUNDS=$${CRASH_ROUNDS:-200} $(BIN)/python -m pytest tests/monitor/notify/crash -q -p no:xdist $(PYTEST_FLAGS)

@@ -128,7 +128,7 @@ def segments(folder: Path) -> list[Segment]:
         with os.scandir(folder) as entries:
             for entry in entries:
                 name = entry.name
-                if name.endswith(SEGMENT_SUFFIX) and name[: -len(SEGMENT_SUFFIX)].isdigit():
+                if name.endswith(SEGMENT_SUFFIX) and name[: -len(SEGMENT_SUFFIX)].isdecimal():
                     state = entry.stat(follow_symlinks=False)
                     if not stat.S_ISREG(state.st_mode):
                         continue

@@ -11,7 +11,7 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis.strategies import SearchStrategy
 
-SECONDS = float(os.environ.get("FUZZ_SECONDS", "1"))
+SECONDS = float(os.environ.get("FUZZ_SECONDS", "0.4"))
 """Of each target but the API."""
 REQUESTS = int(os.environ.get("FUZZ_REQUESTS", "150"))
 """Of the API, on each database."""
@@ -49,7 +49,7 @@ def attack_batch(strategy: SearchStrategy[Any], work: Callable[[Any], None], cou
     )
     @given(strategy)
     def tried(made: Any) -> None:
-        work(made)
+        work(bytes(made) if isinstance(made, bytes) else made)
 
     try:
         tried()

@@ -24,7 +24,10 @@ def rows(lines: Iterable[str]) -> Iterator[Row | BadLine]:
     first = next(source, "")
     semicolons = ";" in first and "," not in first
     table = csv.reader(itertools.chain([first], source), delimiter=";" if semicolons else ",")
-    header = [name.strip().lstrip("\ufeff") for name in next(table, [])]
+    try:
+        header = [name.strip().lstrip("\ufeff") for name in next(table, [])]
+    except csv.Error as error:
+        raise ValueError(f"a header line was expected: {error}") from None
     if len(header) < 2:
         raise ValueError("a header line with two or more columns was expected")
     lower = [name.lower() for name in header]

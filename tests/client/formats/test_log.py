@@ -232,3 +232,9 @@ def test_a_pipe_a_folder_and_a_device_are_no_log_and_are_not_waited_for(tmp_path
             Log.of(path)
     with pytest.raises(FileNotFoundError):
         Log.of(tmp_path / "absent.log")
+
+
+def test_a_csv_whose_header_cannot_be_read_says_what_was_expected(tmp_path: Path) -> None:
+    path = write(tmp_path / "log.csv", "step,lo\rss\n1,0.5\n")
+    with pytest.raises(ValueError, match="a header line was expected"):
+        list(Log.of(path, Format.CSV).rows())
