@@ -63,7 +63,7 @@ _BY_STATUS = {401: SignInNeeded, 403: Forbidden, 404: NotFound, 409: Refused, 41
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Visitor:
-    """What of a person's request goes on to the API: who they are, and under which address they came.
+    """What of a person's request goes on to the API: who they are, from which address and under which they came.
 
     ``over`` is set as soon as the service no longer knows the person.
     """
@@ -71,6 +71,7 @@ class Visitor:
     cookie: str = ""
     host: str = "localhost"
     scheme: str = "http"
+    client: str = "127.0.0.1"
     over: Event = field(default_factory=Event, compare=False, repr=False)
 
     def headers(self) -> dict[str, str]:
@@ -82,6 +83,18 @@ visitor: ContextVar[Visitor | None] = ContextVar("rlvitals_visitor", default=Non
 """Set by `gate.Gate` for each request and each WebSocket; tasks that serve it inherit it."""
 
 
+def _as_the_visitor(app: Any) -> Any:
+    """In one process the service would take each call for one of this machine: it is told where the person is."""
+
+    async def asked(scope: Any, receive: Any, send: Any) -> None:
+        who = visitor.get()
+        if who is not None:
+            scope = {**scope, "scheme": who.scheme, "client": (who.client, 0)}
+        await app(scope, receive, send)
+
+    return asked
+
+
 class Wire:
     """``of_app(app)`` in one process, ``of_url(url, token)`` else. The calls are in classes by topic."""
 
@@ -90,7 +103,7 @@ class Wire:
 
     @classmethod
     def of_app(cls: type[W], app: Any) -> W:
-        transport = httpx2.ASGITransport(app, raise_app_exceptions=False)
+        transport = httpx2.ASGITransport(_as_the_visitor(app), raise_app_exceptions=False)
         return cls(httpx2.AsyncClient(transport=transport, base_url="http://localhost", timeout=TIMEOUT_S))
 
     @classmethod

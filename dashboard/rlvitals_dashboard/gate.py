@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
+from urllib.parse import quote
 
+from rlvitals.contract.access import AccessKind
 from rlvitals_dashboard.api import Api, ApiError, Forbidden, SignInNeeded, Visitor, visitor
 from rlvitals_dashboard.language import choose, language
 
@@ -38,8 +40,8 @@ class Gate:
         try:
             if below.startswith(OPEN) and below != SOCKET:
                 await self._app(scope, receive, send)
-            elif not await self._known():
-                await self._refuse(scope, receive, send)
+            elif (elsewhere := await self._elsewhere(below)) is not None:
+                await _turn_away(elsewhere, scope, receive, send)
             elif scope["type"] == "websocket":
                 await self._app(scope, receive, _until_over(send))
             else:
@@ -52,21 +54,28 @@ class Gate:
         """Every page is one document; its script reads the address and asks for the content."""
         return {**scope, "path": self._prefix, "raw_path": self._prefix.encode()}
 
-    async def _known(self) -> bool:
+    async def _elsewhere(self, below: str) -> str | None:
+        """Where to the visitor is sent instead: to the sign-in, or to the one run that their link shows."""
         try:
-            await self._api.runs(limit=1)
+            me = await self._api.me()
         except (SignInNeeded, Forbidden):
-            return False
+            return f"{self._prefix}login"
         except ApiError:
-            return True  # a person with trouble to see is better served by the page than by the sign-in notice
-        return True
+            return None  # a person with trouble to see is better served by the page than by the sign-in notice
+        if me.kind is not AccessKind.SHARE:
+            return None if "read" in me.may else f"{self._prefix}login"
+        page = f"run/{me.run}"
+        if below in (SOCKET, page) or below.startswith(f"{page}/"):
+            return None
+        return f"{self._prefix}run/{quote(me.run, safe='')}{me.view}"
 
-    async def _refuse(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "websocket":
-            await receive()
-            await send({"type": "websocket.close", "code": POLICY_VIOLATION, "reason": "sign in first"})
-        else:
-            await _answer(send, 303, [(b"location", f"{self._prefix}login".encode())], b"")
+
+async def _turn_away(to: str, scope: Scope, receive: Receive, send: Send) -> None:
+    if scope["type"] == "websocket":
+        await receive()
+        await send({"type": "websocket.close", "code": POLICY_VIOLATION, "reason": "sign in first"})
+    else:
+        await _answer(send, 303, [(b"location", to.encode("ascii"))], b"")
 
 
 def _until_over(send: Send) -> Send:
@@ -102,4 +111,5 @@ def _visitor(scope: Scope) -> Visitor:
         cookie=headers.get("cookie", ""),
         host=headers.get("host", "localhost"),
         scheme="https" if secure else "http",
+        client=str((scope.get("client") or ("127.0.0.1",))[0]),
     )

@@ -72,6 +72,15 @@ def bar(prefix: str, place: str) -> Component:
     return _links(PLACES, prefix, here, waiting=True)
 
 
+def shared_bar(prefix: str) -> Component:
+    """For who came by a shared link: there is nothing else to go to."""
+    return [
+        html.Span(t("A shared view of one run, for reading")),
+        html.A(t("Sign in"), href=f"{prefix}login"),
+        html.Span(id="waiting", hidden=True),
+    ]
+
+
 def menu_button() -> Component:
     """Where the bar has no room for the pages, they are behind this (assets/menu.js)."""
     sign = html.Span("☰", **aria(hidden="true"))

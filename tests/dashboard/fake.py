@@ -12,6 +12,7 @@ from typing import Any
 
 from fastapi import FastAPI, Request, Response
 
+from rlvitals.contract.access import AccessKind, MeView
 from rlvitals.contract.alert import Alert
 from rlvitals.contract.codec import dumps, loads
 from rlvitals.contract.command import CommandState
@@ -144,6 +145,7 @@ class FakeService:
         app.middleware("http")(self._door)
         app.add_api_route("/ui/login", self._login)
         routes: dict[str, Callable[..., Any]] = {
+            "/me": lambda: _json(MeView(kind=AccessKind.USER, name="anna", may=("operate", "read"))),
             "/runs": self._runs,
             "/changes": self._changes,
             "/runs/{run}": self._one_run,

@@ -7,7 +7,9 @@ from typing import Any
 import httpx2
 import pytest
 
-from rlvitals_dashboard.api import Api, Visitor, visitor
+from rlvitals.contract.access import AccessKind, MeView
+from rlvitals.contract.codec import dumps, encode
+from rlvitals_dashboard.api import Api, SignInNeeded, Visitor, visitor
 from rlvitals_dashboard.gate import Gate
 from rlvitals_dashboard.language import Language, language
 
@@ -26,15 +28,22 @@ class Behind:
         self.spoken.append(language.get())
 
 
-def gate(behind: Behind, status: int) -> Gate:
+ANNA = MeView(kind=AccessKind.USER, name="anna", may=("read",))
+TRAINER = MeView(kind=AccessKind.TOKEN, name="trainer", may=("ingest:p",))
+GUEST = MeView(kind=AccessKind.SHARE, name="a shared link", may=(), run="r:1", view="/texts?step=5")
+
+
+def gate(behind: Behind, status: int, me: MeView) -> Gate:
     def answer(request: httpx2.Request) -> httpx2.Response:
-        return httpx2.Response(status, content=b'{"items": []}')
+        return httpx2.Response(status, content=dumps(encode(me)))
 
     client = httpx2.AsyncClient(transport=httpx2.MockTransport(answer), base_url="http://service")
     return Gate(behind, api=Api(client), prefix="/ui/")
 
 
-def knock(path: str, *, status: int, kind: str = "http", accept: str = "") -> tuple[Behind, list[Message]]:
+def knock(
+    path: str, *, status: int = 200, kind: str = "http", accept: str = "", me: MeView = ANNA
+) -> tuple[Behind, list[Message]]:
     behind, sent = Behind(), list[Message]()
 
     async def receive() -> Message:
@@ -49,7 +58,7 @@ def knock(path: str, *, status: int, kind: str = "http", accept: str = "") -> tu
         (b"accept-language", accept.encode()),
     ]
     scope = {"type": kind, "path": path, "headers": headers, "scheme": "http"}
-    asyncio.run(gate(behind, status)(scope, receive, send))
+    asyncio.run(gate(behind, status, me)(scope, receive, send))
     return behind, sent
 
 
@@ -65,6 +74,39 @@ def test_a_stranger_is_shown_the_sign_in(status: int) -> None:
     assert behind.asked == []
     assert sent[0]["status"] == 303
     assert (b"location", b"/ui/login") in sent[0]["headers"]
+
+
+def test_who_may_read_nothing_is_shown_the_sign_in() -> None:
+    behind, sent = knock("/ui/run/x", me=TRAINER)
+    assert (behind.asked, sent[0]["status"]) == ([], 303)
+
+
+@pytest.mark.parametrize("path", ["/ui/", "/ui/run/r:10", "/ui/run/other", "/ui/settings", "/ui/run/r:1x/texts"])
+def test_a_shared_link_leads_to_its_view_and_nowhere_else(path: str) -> None:
+    behind, sent = knock(path, me=GUEST)
+    assert behind.asked == []
+    assert (b"location", b"/ui/run/r%3A1/texts?step=5") in sent[0]["headers"]
+
+
+@pytest.mark.parametrize("path", ["/ui/run/r:1", "/ui/run/r:1/texts", "/ui/run/r:1/incidents"])
+def test_a_shared_links_run_has_all_its_pages(path: str) -> None:
+    behind, _ = knock(path, me=GUEST)
+    assert len(behind.asked) == 1
+
+
+def test_the_visitors_own_address_is_told_to_the_service() -> None:
+    seen: list[tuple[str, Any]] = []
+
+    async def service(scope: Any, receive: Any, send: Any) -> None:
+        seen.append((scope["scheme"], scope["client"][0]))
+        await send({"type": "http.response.start", "status": 401, "headers": []})
+        await send({"type": "http.response.body", "body": b"{}"})
+
+    token = visitor.set(Visitor(client="192.0.2.7", scheme="https"))
+    with pytest.raises(SignInNeeded):
+        asyncio.run(Api.of_app(service).me())
+    visitor.reset(token)
+    assert seen == [("https", "192.0.2.7")]
 
 
 def test_a_strangers_socket_is_closed_before_it_opens() -> None:
