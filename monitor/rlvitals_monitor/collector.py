@@ -152,7 +152,7 @@ def collect(store: Store, document: Document, who: Principal, now: datetime) -> 
             return Receipt(epoch=epoch, stored_through=max(0, stored_through(connection, batch))), None
         stored = store_batch(connection, batch, now, through=document.through, lines=document.lines)
         unheard = _record_outcomes(connection, batch, stored.outcomes, document.lines, now)
-        commands = _pending(connection, batch.run.id, now)
+        commands = _pending(connection, batch, now) if stored.newest else ()
     refused = (*document.refused, *stored.refused, *unheard)
     paused = stored.phase == Phase.PAUSED.value
     receipt = Receipt(
@@ -188,10 +188,10 @@ def _record_outcomes(
     return tuple(refused)
 
 
-def _pending(connection: Connection, run: str, now: datetime) -> tuple[Command, ...]:
+def _pending(connection: Connection, batch: ReportBatch, now: datetime) -> tuple[Command, ...]:
     try:
         with connection.begin_nested():
-            return handover.pending_for(connection, run, now)
+            return handover.pending_for(connection, batch.run.id, now, batch.attempt)
     except (ServiceError, ValueError, SQLAlchemyError):
         # Reports are worth more than commands, which stay pending for the next receipt.
         return ()

@@ -238,7 +238,8 @@ class CommandView:
 
     ``before`` and ``after`` were read back from the trainer; ``reason`` says why it was refused, denied or held
     back. ``persons`` is how many different named people must approve it, ``voices`` who has so far; where one is
-    enough a voice without a name will do. ``knob`` is what a ``set_knob`` sets.
+    enough a voice without a name will do. ``knob`` is what a ``set_knob`` sets. ``handed_to`` is the attempt that has
+    it.
     """
 
     id: str
@@ -264,6 +265,7 @@ class CommandView:
     knob: str = ""
     persons: int = 1
     voices: tuple[Voice, ...] = ()
+    handed_to: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

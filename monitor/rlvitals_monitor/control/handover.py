@@ -6,7 +6,7 @@ Every function takes the caller's transaction and writes an audit line for each 
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from sqlalchemy import Connection
 
@@ -20,21 +20,26 @@ from rlvitals_monitor.store.knobs import read_knobs
 from rlvitals_monitor.store.words import storable
 
 SERVICE, TRAINER = "service", "trainer"
+SILENT_AFTER = timedelta(seconds=30)
+"""An attempt that says nothing for so long is taken for dead, and a newer one is given its commands. Both have the
+same journals where a trainer was started again, so that none is applied twice."""
 RUN_ENDED = "the run ended before it was applied"
 _ENDS = frozenset({CommandState.APPLIED, CommandState.REFUSED, CommandState.EXPIRED})
 
 
-def pending_for(conn: Connection, run: str, now: datetime) -> tuple[Command, ...]:
+def pending_for(conn: Connection, run: str, now: datetime, attempt: str = "") -> tuple[Command, ...]:
     """What rides on the next receipt: the same commands again until an outcome or their expiry ends them.
 
-    A receipt may get lost and the trainer knows by id what it has seen; the first hand-out is recorded, once.
+    A receipt may get lost and the trainer knows by id what it has seen; the first hand-out is recorded, once. What
+    another attempt was given stays that one's while it is heard of: two trainers may call themselves the same run.
     Needs a write transaction.
     """
-    found = _known_to(conn, run, store.waiting(conn, run, now))
+    waiting = store.waiting(conn, run, now)
+    found = _known_to(conn, run, tuple(view for view in waiting if _may_have(conn, view, attempt, now)))
     for view in found:
-        if view.state is CommandState.PENDING:
-            delivered = replace(view, state=CommandState.DELIVERED)
-            if store.change(conn, delivered, before=[CommandState.PENDING]):
+        if view.state is CommandState.PENDING or view.handed_to != attempt:
+            delivered = replace(view, state=CommandState.DELIVERED, handed_to=attempt)
+            if store.change(conn, delivered, before=[view.state]):
                 audit(conn, view, who=SERVICE, what="delivered", detail="", now=now)
     return tuple(command_of(view, now) for view in found)
 
@@ -75,6 +80,13 @@ def expire(conn: Connection, run: str, now: datetime) -> int:
             audit(conn, ended, who=SERVICE, what=state.value, detail=reason, now=now)
             done += 1
     return done
+
+
+def _may_have(conn: Connection, view: CommandView, attempt: str, now: datetime) -> bool:
+    if view.handed_to in ("", attempt) or not attempt:
+        return True
+    heard = store.heard_of(conn, view.run, view.handed_to)
+    return heard is None or now - heard > SILENT_AFTER
 
 
 def _known_to(conn: Connection, run: str, found: tuple[CommandView, ...]) -> tuple[CommandView, ...]:

@@ -16,7 +16,7 @@ from rlvitals.contract.view import CommandView, Voice
 from rlvitals_monitor.store.deletion import is_there, of_a_deleted
 from rlvitals_monitor.store.knobs import knobs_of
 from rlvitals_monitor.store.numbers import from_micros, to_micros
-from rlvitals_monitor.store.tables import commands, runs
+from rlvitals_monitor.store.tables import attempts, commands, runs, writers
 from rlvitals_monitor.store.voices import voices_of
 
 Cursor = tuple[int, str]
@@ -122,6 +122,17 @@ def waiting(conn: Connection, run: str, now: datetime) -> tuple[CommandView, ...
         .order_by(commands.c.created_at, commands.c.id)
     ).all()
     return tuple(_from_row(row) for row in rows)
+
+
+def heard_of(conn: Connection, run: str, attempt: str) -> datetime | None:
+    """When any writer of an attempt last said something; None for an unknown one."""
+    query = (
+        select(func.max(writers.c.seen_at))
+        .join(attempts, attempts.c.number == writers.c.attempt)
+        .where(attempts.c.run == run, attempts.c.id == attempt)
+    )
+    at = conn.scalar(query)
+    return None if at is None else from_micros(at)
 
 
 def overdue_runs(conn: Connection, now: datetime) -> tuple[str, ...]:

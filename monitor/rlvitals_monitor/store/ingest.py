@@ -29,7 +29,8 @@ class Stored:
     """What became of a batch.
 
     ``stored`` and ``duplicates`` count records of every type; ``outcomes`` are those not seen before;
-    ``progressed`` says that there are steps to evaluate; ``phase`` is the run's after this batch.
+    ``progressed`` says that there are steps to evaluate; ``phase`` is the run's after this batch; ``newest`` says
+    whether no newer attempt of the run has begun.
     """
 
     run: str
@@ -41,6 +42,7 @@ class Stored:
     outcomes: tuple[Outcome, ...] = ()
     progressed: bool = False
     phase: str = ""
+    newest: bool = True
 
 
 class _Numbered(Protocol):
@@ -112,6 +114,7 @@ def store_batch(
         refused=tuple(refused),
         outcomes=outcomes,
         progressed=bool(reached),
+        newest=place.newest,
         phase=_advance_run(connection, place, batch, reached, [event for _, event in events], now),
     )
 

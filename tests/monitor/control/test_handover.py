@@ -22,6 +22,7 @@ from rlvitals_monitor.store.engine import Store
 from rlvitals_monitor.store.ingest import store_batch
 from rlvitals_monitor.store.runs import read_run
 from rlvitals_monitor.store.tables import runs
+from tests.monitor.batches import batch, step
 from tests.monitor.planted import NOW, a_transition, an_alert, later, plant, plant_run, plant_transition
 
 STOP, KNOB = CommandKind.STOP, CommandKind.SET_KNOB
@@ -191,3 +192,34 @@ def test_many_who_change_many_runs_at_once_wait_for_each_other_in_no_circle(stor
             ended.result(30)
     with store.read() as conn:
         assert verify(conn).fault == ""
+
+
+def plant_attempt(store: Store, attempt: str, after_s: float) -> None:
+    """An attempt of the run that is heard of then."""
+    with store.begin() as conn:
+        store_batch(conn, batch(step(1, 1, {}), run="r1", attempt=attempt), later(after_s))
+
+
+def hand_to(store: Store, attempt: str, after_s: float) -> list[str]:
+    with store.begin() as conn:
+        return [command.id for command in handover.pending_for(conn, "r1", later(after_s), attempt)]
+
+
+def test_of_two_trainers_that_call_themselves_the_same_run_one_is_given_a_command(planted: Store) -> None:
+    plant_attempt(planted, "first", 1)
+    plant_attempt(planted, "second", 1)
+    asked = ask(planted, CommandKind.CHECKPOINT)
+    assert hand_to(planted, "first", 2) == [asked.id]
+    assert hand_to(planted, "second", 3) == []
+    assert hand_to(planted, "first", 4) == [asked.id], "again: a receipt may get lost"
+
+
+def test_a_trainer_that_was_started_again_is_given_what_the_dead_one_had(planted: Store) -> None:
+    plant_attempt(planted, "dead", 1)
+    asked = ask(planted, CommandKind.CHECKPOINT)
+    assert hand_to(planted, "dead", 2) == [asked.id]
+    plant_attempt(planted, "resumed", 3)
+    assert hand_to(planted, "resumed", 3) == []
+    assert hand_to(planted, "resumed", 3 + handover.SILENT_AFTER.total_seconds()) == [asked.id]
+    plant_attempt(planted, "resumed", 59)
+    assert hand_to(planted, "dead", 60) == [], "what it sends late changes nothing"
