@@ -38,9 +38,10 @@ def limits_of(metric: str, rules: Iterable[RuleView], alerts: Iterable[Alert]) -
     firing = [a for a in alerts if a.metric == metric and a.state is AlertState.FIRING]
     known = {(a.rule, a.severity) for a in firing}
     watching = [r for r in rules if r.metric == metric and not r.dormant and (r.rule, r.severity) not in known]
+    told: list[Alert | RuleView] = [*firing, *watching]
     found = [
         Limit(rule=one.rule, severity=one.severity, at=one.threshold, firing=isinstance(one, Alert))
-        for one in (*firing, *watching)
+        for one in told
         if one.threshold is not None and math.isfinite(one.threshold)
     ]
     apart = {limit.at: limit for limit in sorted(found, key=lambda one: (one.firing, one.severity.rank))}

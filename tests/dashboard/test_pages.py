@@ -251,8 +251,8 @@ def test_all_attempts_of_a_run_can_be_chosen(site: Site, open_page: OpenPage) ->
     site.fake.runs[RUN] = replace(site.fake.runs[RUN], attempts=attempts)
     page = open_page(site.url, RUN_PAGE)
     shown(page, "reward.mean")
-    page.locator("#attempt").click()
-    page.get_by_text("Attempt 1: steps 0 to 40").click()
+    page.locator(".choice.attempt summary").click()
+    page.get_by_role("button", name="Attempt 1: steps 0 to 40").click()
     page.wait_for_url(re.compile("attempt=a0"))
 
 
@@ -279,9 +279,9 @@ def test_a_phone_needs_no_sideways_scrolling(site: Site, open_page: OpenPage, pa
 
 def test_the_first_visit_teaches_the_one_line_and_a_run_appears_by_itself(bare: Site, open_page: OpenPage) -> None:
     page = open_page(bare.url, "/ui/")
-    expect(page.locator(".empty")).to_contain_text("rlvitals.attach(trainer")
+    expect(page.locator(".first-run")).to_contain_text("rlvitals.attach(trainer")
     bare.do(lambda: bare.fake.add_run("fresh", name="fresh run"))
-    row = page.locator(".run-row")
+    row = page.locator(".runs-table tr.run")
     expect(row).to_contain_text("fresh run")
     expect(row).to_contain_text("Healthy")
     bare.do(
@@ -289,7 +289,7 @@ def test_the_first_visit_teaches_the_one_line_and_a_run_appears_by_itself(bare: 
     )
     expect(row).to_contain_text("Unhealthy")
     expect(row).to_contain_text("NaN in the loss")
-    row.click()
+    row.get_by_role("link").click()
     page.wait_for_url(re.compile("/ui/run/fresh"))
     expect(page.locator("h1")).to_have_text("fresh run")
 

@@ -6,7 +6,7 @@ from datetime import datetime, timezone
 from rlvitals.contract.alert import Alert, AlertState, Severity
 from rlvitals.contract.metrics import BY_NAME, METRICS
 from rlvitals.contract.view import MetricView
-from rlvitals_dashboard.panels import LEADS, OWN, ROW, arrange
+from rlvitals_dashboard.panels import LEADS, MOST_LEAD, MOST_MORE, OWN, ROW, arrange, search
 
 
 def view(metric: str, value: float | None = 1.0, points: int = 5, why: str = "") -> MetricView:
@@ -77,3 +77,33 @@ def test_a_begun_row_is_filled_up() -> None:
 def test_own_names_under_a_known_prefix_stay_own() -> None:
     (panel,) = arrange([view("kl.my_variant")], [])
     assert panel.key == OWN
+
+
+def test_a_search_finds_all_words_in_any_case_and_firing_first() -> None:
+    metrics = [
+        view("kl.k1"),
+        view("kl.grad_max"),
+        view("reward.mean"),
+        view("KL.Grad_own"),
+        view("kl.k3", None, 0, "no"),
+    ]
+    (panel,) = search(metrics, [alert("kl.grad_max")], " GRAD kl ")
+    assert [m.metric for m in panel.lead] == ["kl.grad_max", "KL.Grad_own"]
+    (panel,) = search(metrics, [], "kl.k")
+    assert [m.metric for m in panel.missing] == ["kl.k3"]
+
+
+def test_a_search_that_finds_nothing_is_an_empty_block() -> None:
+    (panel,) = search([view("kl.k1")], [], "<b>")
+    assert (panel.lead, panel.rest, panel.missing) == ((), (), ())
+
+
+def test_ten_thousand_metrics_draw_few_charts_and_none_is_lost() -> None:
+    metrics = [view(f"own.{n}", math.nan) for n in range(10_000)]
+    (panel,) = arrange(metrics, [])
+    assert len(panel.drawn(more=False)) <= MOST_LEAD
+    assert len(panel.drawn(more=True)) <= MOST_LEAD + MOST_MORE
+    assert len(panel.lead) + len(panel.rest) == 10_000
+    (found,) = search(metrics, [], "own.99")
+    assert len(found.drawn(more=False)) <= MOST_LEAD
+    assert len(found.lead) + len(found.rest) == 111

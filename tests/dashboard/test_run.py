@@ -10,13 +10,15 @@ from typing import Any
 import pytest
 from dash import no_update
 
+from rlvitals.contract.view import AttemptView
 from rlvitals_dashboard.api import Api, Change, Visitor, visitor
+from rlvitals_dashboard.figures import SMOOTH, VALUE
 from rlvitals_dashboard.live import LONGEST_TAIL, Pulse, fingerprint
 from rlvitals_dashboard.panels import FOLDED
 from rlvitals_dashboard.run_beat import beat_of, fresh_points
 from rlvitals_dashboard.run_snapshot import PARTS, Snapshot
-from rlvitals_dashboard.run_view import View
-from tests.dashboard.fake import COOKIE, RUN, FakeService
+from rlvitals_dashboard.run_view import Glance, View
+from tests.dashboard.fake import COOKIE, RUN, START, FakeService
 from tests.dashboard.synthetic import grow, lively
 
 VIEW = View(run=RUN)
@@ -65,13 +67,13 @@ def test_a_fingerprint_tells_nan_from_infinity_and_from_none() -> None:
     assert len({fingerprint(v) for v in (math.nan, math.inf, -math.inf, None, 0.0)}) == 5
 
 
-def beat(fake: FakeService, pulse: Pulse, view: View = VIEW) -> tuple[Any, ...]:
+def beat(fake: FakeService, pulse: Pulse, view: View = VIEW, glance: Glance | None = None) -> tuple[Any, ...]:
     async def main() -> tuple[Any, ...]:
         visitor.set(Visitor(cookie=COOKIE, host="localhost"))
         async with Api.of_app(fake.app) as api:
             now = await Snapshot.take(api, view)
-            fresh = await fresh_points(api, view, pulse, CHARTS)
-            return beat_of(pulse, Change(version=9), now, view, fresh, CHARTS)
+            fresh = await fresh_points(api, view, pulse, CHARTS, glance)
+            return beat_of(pulse, Change(version=9), now, view, fresh, CHARTS, glance)
 
     return asyncio.run(main())
 
@@ -168,3 +170,81 @@ def test_a_zoomed_page_keeps_its_charts_and_its_alerts_live() -> None:
     assert "redraw" not in said["beat"]
     assert said["extend"] == [no_update, no_update]
     assert "head" in said
+
+
+def test_charts_that_a_person_holds_stand_still_while_alerts_stay_live() -> None:
+    fake = lively()
+    pulse = shown(fake, 119)
+    grow(fake, 120)
+    fake.put("reward.mean", {120: math.nan})
+    fake.now_at(120)
+    said = parts(beat(fake, pulse, glance=Glance(paused=True)))
+    assert "redraw" not in said["beat"]
+    assert said["extend"] == [no_update, no_update]
+    assert said["beat"]["at"]["reward.mean"] == 119
+    assert "head" in said
+
+
+def test_a_value_without_a_place_on_a_logarithmic_axis_asks_for_a_new_drawing() -> None:
+    fake = lively()
+    pulse = replace(shown(fake, 119), scales={"reward.mean": 0.0})
+    grow(fake, 120)
+    fake.put("reward.mean", {120: 0.5})
+    fake.now_at(120)
+    assert "redraw" not in parts(beat(fake, pulse))["beat"]
+    fake.put("reward.mean", {120: -0.5})
+    assert parts(beat(fake, pulse))["beat"]["redraw"] is True
+
+
+def test_new_points_go_to_their_places_on_an_axis_around_zero() -> None:
+    fake = lively()
+    pulse = replace(shown(fake, 119), scales={"reward.mean": 0.1})
+    grow(fake, 120)
+    fake.put("reward.mean", {120: -0.9})
+    fake.now_at(120)
+    data, indices = parts(beat(fake, pulse))["extend"][0]
+    assert data["y"][indices.index(VALUE)] == [pytest.approx(-1.0)]
+
+
+def test_a_smooth_line_goes_on_where_it_was() -> None:
+    fake, view = lively(), replace(VIEW, smooth="ema-0.6")
+    pulse = replace(
+        shown(fake, 119), smooth={"reward.mean": (1.0,)}, prints=asyncio.run(_snapshot(fake)).prints(view)
+    )
+    grow(fake, 120)
+    fake.put("reward.mean", {120: 0.0})
+    fake.now_at(120)
+    said = parts(beat(fake, pulse, view))
+    data, indices = said["extend"][0]
+    assert data["y"][indices.index(SMOOTH)] == [pytest.approx(0.6)]
+    assert said["beat"]["smooth"]["reward.mean"] == (pytest.approx(0.6),)
+
+
+@pytest.mark.parametrize(
+    ("told", "glance"),
+    [
+        ({"step": "7", "paused": "1"}, Glance(step=7, paused=True)),
+        ({"step": "x", "paused": "yes"}, Glance()),
+        ({"step": "nan"}, Glance()),
+        ({"step": "1e300"}, Glance()),
+        (None, Glance()),
+    ],
+)
+def test_a_glance_is_read_from_an_address_that_may_be_half_written(told: Any, glance: Glance) -> None:
+    assert Glance.read(told) == glance
+    assert Glance.read(glance.data()) == glance
+
+
+@pytest.mark.parametrize("told", [{"scale": "bent", "smooth": "ema-7"}, {"scale": 3, "smooth": ["a"]}, {}])
+def test_a_scale_or_a_smoothing_that_is_not_there_is_left_out(told: dict[str, Any]) -> None:
+    view = View.read(told)
+    assert (view.scale, view.smooth) == ("", "")
+
+
+def test_attempts_before_the_newest_are_drawn_behind_it_and_none_behind_a_chosen_one() -> None:
+    fake = lively()
+    attempts = [AttemptView(id=f"a{n}", ordinal=n, started_at=START, first_step=n, last_step=n) for n in range(6)]
+    fake.runs[RUN] = replace(fake.runs[RUN], attempts=tuple(attempts))
+    now = asyncio.run(_snapshot(fake))
+    assert [a.id for a in now.earlier(VIEW)] == ["a4", "a3", "a2"]
+    assert now.earlier(replace(VIEW, attempt="a5")) == []

@@ -255,6 +255,7 @@
     settling = setTimeout(() => { if (here()) show(); }, 120);
   }
 
+  window.vitalsRun = { view: () => view };
   window.dash_clientside = window.dash_clientside || {};
   window.dash_clientside.run = {
     address(asked, seen) {
