@@ -10,7 +10,7 @@ DEMO_SECONDS ?= 150
 DEMO_OPEN ?= 1
 DEMO_FLAGS ?=
 
-.PHONY: help demo serve test test-providers fuzz fuzz-api crash-dispatcher test-trainers control-matrix check bench bench-cases bench-peers format docs browser clean
+.PHONY: help demo serve test test-providers fuzz fuzz-api crash-dispatcher test-trainers control-matrix check bench bench-cases bench-peers format docs browser clean screenshots
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -56,6 +56,9 @@ fuzz: $(VENV)/.dev ## damaged journals, batches, logs and rule files, ten minute
 crash-dispatcher: $(VENV)/.dev ## kill -9 of the dispatcher at claim, send and record, 200 rounds a database: counts
 	@CRASH_ROUNDS=$${CRASH_ROUNDS:-200} $(BIN)/python -m pytest tests/monitor/notify/crash -q -p no:xdist $(PYTEST_FLAGS)
 
+chaos: $(VENV)/.dev ## 20 trainers, 3 collectors, 2 workers, one PostgreSQL, all of which fail: counts (CHAOS_ROUNDS, CHAOS_SEED)
+	@CHAOS_ROUNDS=$${CHAOS_ROUNDS:-50} $(BIN)/python -m pytest tests/chaos -q -s -p no:xdist
+
 test-trainers: $(VENV)/.dev ## real trainers in environments of their own, minutes each (PYTEST_FLAGS='-k verl')
 	@$(BIN)/python -m pytest tests/trainers --ignore tests/trainers/control_matrix $(PYTEST_FLAGS)
 
@@ -82,6 +85,9 @@ bench-peers: $(VENV)/.dev ## the same reports through other monitors, each in an
 format: $(VENV)/.dev ## rewrite the code in the house format
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
+
+screenshots: $(VENV)/.dev browser ## every page, desktop and phone, light and dark, into docs/images (ONLY=run-desktop)
+	@$(BIN)/python -m tests.dashboard.screenshots $(ONLY)
 
 docs: $(VENV)/.dev ## write docs/metrics.md and docs/rules.md from the registry and the catalogue
 	@$(BIN)/python -m docs.generate

@@ -23,6 +23,7 @@ from rlvitals_monitor.store.numbers import to_micros
 from rlvitals_monitor.store.tables import runs
 from rlvitals_monitor.worker import Worker
 from tests.dashboard.completions import damaged, healthy
+from tests.dashboard.house import House
 
 STEP_S = 12.0
 ABLE = {kind.value: "" for kind in CommandKind}
@@ -150,3 +151,20 @@ def _command(conn: Connection, run: str, now: datetime) -> str:
     if waiting:
         return waiting[0].id
     return mailbox.request(conn, run, CommandKind.CHECKPOINT, None, "ada", "before the night", now).id
+
+
+def furnish(house: House, staged: Staged) -> None:
+    """People, tokens, links, silences, policies and ages of data, by the API as an administrator would."""
+    for name, role in (("Ada Okafor", "admin"), ("Lin Wei", "operator"), ("Sam Rivera", "viewer")):
+        house.post("/users", {"name": name, "role": role})
+    house.post("/tokens", {"name": "cluster-a trainers", "scopes": ["ingest:math-grpo"], "days": 90.0})
+    house.post("/tokens", {"name": "wall screen", "scopes": ["read"]})
+    house.post(f"/runs/{staged.run}/shares", {"hours": 72.0, "view": "?from=100&to=159"})
+    house.put("/retention", {"project": "", "points_days": 90.0, "texts_days": 30.0})
+    house.put("/policies", {"scope": "project", "name": "math-grpo", "policy": "approve"})
+    wish = {
+        "match": [f"run={staged.other}", "rule=truncation"],
+        "lasts_s": 7200.0,
+        "why": "long answers are wanted here",
+    }
+    house.post("/silences", wish)

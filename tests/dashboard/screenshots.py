@@ -1,0 +1,107 @@
+"""Writes a picture of every page, desktop and phone, light and dark: ``python -m tests.dashboard.screenshots``.
+
+The runs are those of `stage`; only what says how long ago something was differs from one day to the next.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from PIL import Image
+from playwright.sync_api import sync_playwright
+
+from rlvitals_monitor.settings import Settings
+from tests.dashboard.conftest import CHROMIUM, CHROMIUM_FLAGS, PATIENCE_S
+from tests.dashboard.house import House, now_utc
+from tests.dashboard.page_table import addresses
+from tests.dashboard.stage import Staged, furnish, perform
+
+FOLDER = Path(__file__).parents[2] / "docs" / "images"
+SIZES = {"desktop": (1440, 900), "phone": (390, 844)}
+SCHEMES = ("light", "dark")
+TALLEST = 2200
+"""Pixels of a phone's page; a desktop shows what stands above the fold."""
+COLOURS = 128
+SETTLED_MS = 1_500
+MOST_BYTES = 6 << 20
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """``argv`` are parts of names; without any all pictures are made anew."""
+    wanted = list(sys.argv[1:] if argv is None else argv)
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        url = f"sqlite:///{folder}/rlvitals.db"
+        house = House(Settings(home=Path(folder) / "home", database_url=url))
+        house.store.migrate()
+        staged = perform(house.store, now_utc())
+        with house:
+            furnish(house, staged)
+            for name, picture in _pictures(house, staged, wanted):
+                (FOLDER / f"{name}.png").write_bytes(picture)
+                print(f"{len(picture) / 1024:6.0f} KiB  docs/images/{name}.png", flush=True)
+    total = sum(path.stat().st_size for path in FOLDER.glob("*.png"))
+    print(f"{total / (1 << 20):.1f} MiB in all")
+    return 0 if total <= MOST_BYTES else 1
+
+
+def _pictures(house: House, staged: Staged, wanted: Sequence[str]) -> Iterator[tuple[str, bytes]]:
+    table = addresses(staged.run, staged.command, staged.rule, staged.other)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=list(CHROMIUM_FLAGS))
+        for size, (width, height) in SIZES.items():
+            context = browser.new_context(viewport={"width": width, "height": height}, reduced_motion="reduce")
+            page = context.new_page()
+            page.set_default_timeout(PATIENCE_S * 1000)
+            page.goto(f"{house.url}{house.login}")
+            for place, path in table.items():
+                names = {scheme: _name(place, size, scheme) for scheme in SCHEMES}
+                if any(w in name for name in names.values() for w in wanted) or not wanted:
+                    for scheme, picture in _both(page, f"{house.url}{path}", tall=size == "phone").items():
+                        yield names[scheme], picture
+            context.close()
+        browser.close()
+
+
+def _both(page: Any, url: str, *, tall: bool) -> dict[str, bytes]:
+    """By scheme; switched on the page, as a person would."""
+    page.goto(url)
+    page.locator("main h1, main h2").first.wait_for()
+    page.locator("#live-word").filter(has_text="Live").wait_for(state="attached")
+    page.wait_for_timeout(SETTLED_MS)
+    taken = {}
+    for scheme in SCHEMES:
+        if page.evaluate("document.documentElement.dataset.theme") != scheme:
+            page.locator("#theme-toggle").click()
+            page.wait_for_timeout(SETTLED_MS)
+        taken[scheme] = _picture(page, tall=tall)
+    return taken
+
+
+def _picture(page: Any, *, tall: bool) -> bytes:
+    page.mouse.move(0, 0)
+    height = page.evaluate("document.documentElement.scrollHeight") if tall else 0
+    clip = {"x": 0, "y": 0, "width": page.viewport_size["width"], "height": min(height, TALLEST)}
+    return _small(page.screenshot(full_page=True, clip=clip) if tall else page.screenshot())
+
+
+def _small(picture: bytes) -> bytes:
+    """With few colours, which a page has anyway."""
+    told = io.BytesIO()
+    image = Image.open(io.BytesIO(picture)).convert("RGB")
+    image.quantize(COLOURS, dither=Image.Dither.NONE).save(told, "PNG", optimize=True)
+    return told.getvalue()
+
+
+def _name(place: str, size: str, scheme: str) -> str:
+    return f"{re.sub(r'[^a-z]+', '-', place or 'runs').strip('-')}-{size}-{scheme}"
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
