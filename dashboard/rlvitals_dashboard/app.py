@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -20,7 +21,7 @@ from rlvitals_dashboard.display_choice import browser_phrases, display_choice
 from rlvitals_dashboard.failed_page import failed_page, no_such_page
 from rlvitals_dashboard.failure_banner import failure_banner, live_sign
 from rlvitals_dashboard.gate import Gate
-from rlvitals_dashboard.language import language, t
+from rlvitals_dashboard.language import language, t, with_language
 from rlvitals_dashboard.nav import PREFIX
 from rlvitals_dashboard.page_policy import PagePolicy, policy
 from rlvitals_dashboard.pages import audit as audit_page
@@ -44,6 +45,8 @@ from rlvitals_dashboard.pages import texts as texts_page
 from rlvitals_dashboard.theme import css_variables
 
 COMMAND, RULE = "control/command/", "rules/rule/"
+_WIRE = re.compile(r"[\w/.-]+/(?:_dash-ws-callback|dash-ws-worker[\w.-]*\.js(?:\?[\w=.&-]*)?)(?=\")")
+"""Addresses of the socket and of its worker in Dash's configuration."""
 _ASSETS = Path(__file__).parent / "assets"
 _INDEX = """<!DOCTYPE html>
 <html lang="__LANGUAGE__" data-theme="light">
@@ -147,11 +150,12 @@ def _shell(prefix: str) -> Component:
 
 
 def _name_the_language(app: Any) -> None:
-    """Of each document, as it is asked for."""
+    """Of each document, as it is asked for, and of its socket, which one worker keeps for all tabs."""
     written = app.interpolate_index
 
     def interpolate(**parts: str) -> str:
-        return str(written(**parts)).replace("__LANGUAGE__", language.get().value, 1)
+        config = _WIRE.sub(lambda found: with_language(found[0]), parts["config"])
+        return str(written(**parts | {"config": config})).replace("__LANGUAGE__", language.get().value, 1)
 
     app.interpolate_index = interpolate
 
@@ -170,17 +174,25 @@ def _register_router(app: Dash, api: Api, prefix: str) -> None:
         routed = {"path": pathname, "at": time()}
         place = (pathname or prefix)[len(prefix) :].strip("/")
         query = dict(parse_qsl((search or "").lstrip("?"), keep_blank_values=True)[:20])
-        links = nav.bar(prefix, place)
+        links = await _way(api, prefix, place)
         try:
             return await _page(api, prefix, place, query), _crumbs(place), links, routed
         except ApiError as error:
             return failed_page(error, prefix, place), _crumbs(place), links, routed
 
 
+async def _way(api: Api, prefix: str, place: str) -> Component:
+    try:
+        shared = (await api.me()).run
+    except ApiError:
+        shared = ""
+    return nav.shared_bar(prefix) if shared else nav.bar(prefix, place)
+
+
 Layout: TypeAlias = Callable[[Api, str, dict[str, str]], Awaitable[Component]]
 RunLayout: TypeAlias = Callable[[Api, str, str, dict[str, str]], Awaitable[Component]]
 PAGES: Mapping[str, Layout] = {
-    "": lambda api, prefix, _query: runs_page.layout(api, prefix),
+    "": runs_page.layout,
     "incidents": open_incidents_page.layout,
     "compare": compare_page.layout,
     "control": control_page.layout,
@@ -233,9 +245,7 @@ def _register_browser(app: Dash) -> None:
     does("theme", Output("theme", "data"), Input("theme-toggle", "n_clicks"))
     does("routed", Input("routed", "data"))
     does("beat", Input("beat", "data"))
-    does("runsBeat", Input("runs-beat", "data"))
     does("watch", Input("watch", "n_intervals"), State("pulse", "data"))
-    does("watchRuns", Input("runs-watch", "n_intervals"), State("runs-pulse", "data"))
     does("pageBeat", Input({"type": "beat", "page": ALL}, "data"), State({"type": "beat", "page": ALL}, "id"))
     pulses = State({"type": "pulse", "page": ALL}, "data"), State({"type": "pulse", "page": ALL}, "id")
     does("pageWatch", Input({"type": "watch", "page": ALL}, "n_intervals"), *pulses)
@@ -243,6 +253,7 @@ def _register_browser(app: Dash) -> None:
     does("query", Input("tried-query", "data"))
     does("toLine", Input({"type": "to-line", "line": ALL}, "n_clicks"))
     compare_page.register_browser(register)
+    runs_page.register_browser(register)
     run_page.register_browser(register)
 
 

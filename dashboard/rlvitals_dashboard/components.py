@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, TypeAlias
 
-from dash import dcc, html
+from dash import html
 
 from rlvitals.contract.view import RuleView, RunView, TextView
 from rlvitals_dashboard.language import phrase, t
@@ -34,6 +34,11 @@ def why_kept(why: str) -> str:
 def aria(**states: str) -> dict[str, Any]:
     """``aria(hidden="true")`` → the attribute ``aria-hidden``."""
     return {f"aria-{name}": value for name, value in states.items()}
+
+
+def data(**values: str) -> dict[str, Any]:
+    """``data(sort="name")`` → the attribute ``data-sort``, for the browser's own scripts."""
+    return {f"data-{name}": value for name, value in values.items()}
 
 
 def mark(look: Look, *, words: str = "") -> Component:
@@ -84,66 +89,12 @@ def folded(summary: Component, body: Component, *, is_open: bool = False) -> Com
     return html.Details([html.Summary(summary), html.Div(body, className="folded")], open=is_open)
 
 
-# runs
-
-
-def run_row(run: RunView, href: str) -> Component:
-    light, state = LIGHTS[run.light], RUN_STATES[run.state]
-    cells = [
-        html.Div([mark(light), mark(state) if state.word not in ("Running",) else None], className="cell light"),
-        html.Div(
-            [
-                html.Span(named(run), className="name"),
-                html.Span(visible(run.reason, 200), className="reason"),
-            ],
-            className="cell who",
-        ),
-        _cell(t("Project"), visible(run.project, LONGEST_NAME)),
-        _cell(t("Trainer"), visible(run.framework, LONGEST_NAME), visible(run.model, LONGEST_NAME)),
-        _cell(t("Step"), [_step(run.last_step)], [_rate(run.steps_per_minute)], numeric=True),
-        _cell(t("KL coef."), [number(run.kl_coef) if run.kl_coef is not None else "–"], numeric=True),
-        _cell(t("Alerts"), [_firing(run.firing)]),
-        _cell(t("Last seen"), [when(run.last_seen_at)]),
-    ]
-    return dcc.Link(cells, href=href, className=f"run-row tone-{light.tone}")
-
-
-def _cell(label: str, first: Component, second: Component = None, *, numeric: bool = False) -> Component:
-    lines = [html.Span(first, className="first"), html.Span(second, className="second") if second else None]
-    return html.Div(
-        [html.Span(label, className="label"), html.Span(lines, className="value")],
-        className="cell numeric" if numeric else "cell",
-    )
-
-
-def _firing(count: int) -> Component:
-    return (
-        html.Span(t("{count} firing", count=count), className="badge tone-critical")
-        if count
-        else html.Span(t("none"), className="muted")
-    )
-
-
 def _step(step: int | None) -> str:
     return "–" if step is None else f"{step:,}"
 
 
 def _rate(rate: float | None) -> str:
     return "" if rate is None else t("{rate} steps/min", rate=number(rate))
-
-
-def run_columns() -> Component:
-    names = (
-        t("Health"),
-        t("Run"),
-        t("Project"),
-        t("Trainer"),
-        t("Step"),
-        t("KL coef."),
-        t("Alerts"),
-        t("Last seen"),
-    )
-    return html.Div([html.Span(name) for name in names], className="run-columns", **aria(hidden="true"))
 
 
 # one run

@@ -27,6 +27,7 @@ from rlvitals.contract.view import (
     MetricView,
     Page,
     RuleView,
+    RunChoices,
     RunState,
     RunView,
     SeriesView,
@@ -147,6 +148,7 @@ class FakeService:
         routes: dict[str, Callable[..., Any]] = {
             "/me": lambda: _json(MeView(kind=AccessKind.USER, name="anna", may=("operate", "read"))),
             "/runs": self._runs,
+            "/facets": lambda: _json(RunChoices(runs=len(self.runs), archived=0)),
             "/changes": self._changes,
             "/runs/{run}": self._one_run,
             "/runs/{run}/changes": self._changes,

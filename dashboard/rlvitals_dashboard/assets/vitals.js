@@ -20,8 +20,8 @@
   }
   function tick() {
     for (const time of document.querySelectorAll("time.ago")) {
-      const words = relative((Date.now() - Date.parse(time.dateTime)) / 1000);
-      if (time.dateTime && time.textContent !== words) time.textContent = words;
+      const words = time.dateTime ? relative((Date.now() - Date.parse(time.dateTime)) / 1000) : "";
+      if (time.textContent !== words) time.textContent = words;
     }
   }
   setInterval(tick, 1000);
@@ -43,19 +43,9 @@
       else send("pulse", { data: { ...pulse, trouble: undefined, beat: Date.now() } });
     },
 
-    runsBeat(pulse) {
-      if (!pulse) return;
-      alive(pulse.trouble);
-      send("runs-pulse", { data: { ...pulse, trouble: undefined, beat: Date.now() } });
-    },
-
     // A lost connection ends the chain of beats without a word; after a silence the chain is begun anew.
     watch(_ticks, pulse) {
       if (quiet()) send(...(pulse ? ["pulse", { data: { ...pulse, nudge: Date.now() } }] : ["redraw", { data: Date.now() }]));
-    },
-
-    watchRuns(_ticks, pulse) {
-      if (quiet()) send("runs-pulse", { data: { ...pulse, nudge: Date.now() } });
     },
 
     // The same for the pages of several blocks; there is at most one of them at a time.

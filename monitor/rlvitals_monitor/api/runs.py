@@ -71,40 +71,33 @@ Wait = Annotated[float, Query(ge=0, le=WAIT_MAX_S, description="seconds to wait 
 
 
 Word = Annotated[str, StringConstraints(max_length=128)]
-Words = Annotated[list[Word], Query(max_length=50)]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunQuery:
-    """``sort`` is a column, with a minus before it from the greatest down."""
-
-    q: Annotated[str, Query(max_length=200, description="words that all stand in a run's own words")] = ""
-    light: Annotated[list[Light], Query(max_length=4)] = field(default_factory=list)
-    state: Annotated[list[RunState], Query(max_length=8)] = field(default_factory=list)
-    project: Words = field(default_factory=list)
-    framework: Annotated[list[Word], Query(max_length=50, description="a name, of any version")] = field(
-        default_factory=list
+def read_filter(
+    q: Annotated[str, Query(max_length=200, description="words that all stand in a run's own words")] = "",
+    light: Annotated[list[Light] | None, Query(max_length=4)] = None,
+    state: Annotated[list[RunState] | None, Query(max_length=8)] = None,
+    project: Annotated[list[Word] | None, Query(max_length=50)] = None,
+    framework: Annotated[list[Word] | None, Query(max_length=50, description="a name, of any version")] = None,
+    owner: Annotated[str, Query(max_length=128)] = "",
+    label: Annotated[list[Word] | None, Query(max_length=50, description="all of them")] = None,
+    archived: Annotated[Archived, Query(description="whether archived runs are wanted")] = Archived.NO,
+    seen_since: Annotated[datetime | None, Query(description="only runs that were heard of since")] = None,
+) -> RunFilter:
+    """Raises `BadRequest`."""
+    if seen_since is not None and seen_since.tzinfo is None:
+        raise BadRequest("expected a time with its zone, such as 2026-01-31T12:00:00Z", field="seen_since")
+    return RunFilter(
+        text=q,
+        lights=frozenset(light or ()),
+        states=frozenset(state or ()),
+        projects=frozenset(project or ()),
+        frameworks=frozenset(framework or ()),
+        owner=owner,
+        labels=frozenset(label or ()),
+        archived=archived,
+        seen_since=seen_since,
     )
-    owner: Annotated[str, Query(max_length=128)] = ""
-    label: Annotated[list[Word], Query(max_length=50, description="all of them")] = field(default_factory=list)
-    archived: Annotated[Archived, Query(description="whether archived runs are wanted")] = Archived.NO
-    seen_since: Annotated[datetime | None, Query(description="only runs that were heard of since")] = None
-
-    def filter(self) -> RunFilter:
-        """Raises `BadRequest`."""
-        if self.seen_since is not None and self.seen_since.tzinfo is None:
-            raise BadRequest("expected a time with its zone, such as 2026-01-31T12:00:00Z", field="seen_since")
-        return RunFilter(
-            text=self.q,
-            lights=frozenset(self.light),
-            states=frozenset(self.state),
-            projects=frozenset(self.project),
-            frameworks=frozenset(self.framework),
-            owner=self.owner,
-            labels=frozenset(self.label),
-            archived=self.archived,
-            seen_since=self.seen_since,
-        )
 
 
 Sort = Annotated[
@@ -121,7 +114,7 @@ def list_runs(
     _who: Reader,
     store: StoreDep,
     now: NowDep,
-    query: Annotated[RunQuery, Depends()],
+    wanted: Annotated[RunFilter, Depends(read_filter)],
     sort: Sort = "-created",
     full: Annotated[bool, Query(description="with config, capabilities, knobs, notes and attempts")] = False,
     cursor: CursorQuery = "",
@@ -133,7 +126,7 @@ def list_runs(
     after = _read_place(cursor, sort, order) if cursor else None
     with store.read() as connection:
         found, more = run_list.list_runs(
-            connection, now, query.filter(), order=order, after=after, limit=limit, whole=full
+            connection, now, wanted, order=order, after=after, limit=limit, whole=full
         )
     following = "" if more is None else write_cursor(sort, list(more[0] or ()), more[1])
     return ContractResponse(Page(items=tuple(found), next=following))
