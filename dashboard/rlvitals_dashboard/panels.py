@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from rlvitals.contract.alert import Alert, AlertState
 from rlvitals.contract.metrics import BY_NAME, METRICS, Family
 from rlvitals.contract.view import MetricView
+from rlvitals_dashboard.language import phrase
 from rlvitals_dashboard.words import FAMILIES
 
 OWN = "own"
@@ -132,7 +133,7 @@ def _panel(key: str, metrics: Sequence[MetricView], alerts: Sequence[Alert]) -> 
     lead = sorted([*lead, *rest[:fill]], key=lambda m: (m.metric not in firing, m.metric not in LEADS))
     return Panel(
         key=key,
-        title=FAMILIES[Family(key)] if key != OWN else "Own metrics",
+        title=FAMILIES[Family(key)] if key != OWN else phrase("Own metrics"),
         lead=tuple(lead),
         rest=tuple(rest[fill:]),
         missing=tuple(m for m in metrics if not m.points),
