@@ -57,7 +57,7 @@ def chart_card(
 
 def _caption(view: MetricView, linear: bool, run: str, attempt: str, span: figures.Span) -> Component:
     metric = find(view.metric)
-    meaning = metric.meaning if metric else _meaning_of_own(view.metric)
+    meaning = t(metric.meaning) if metric else _meaning_of_own(view.metric)
     words = unit(metric.unit) if metric else ""
     return html.Figcaption(
         [

@@ -62,7 +62,7 @@ def compared_figure(
 
 
 def colour_of(letter: str, theme: Theme) -> str:
-    return COLOURS[theme.name][LETTERS.index(letter)]
+    return COLOURS[theme.base][LETTERS.index(letter)]
 
 
 def _band(band: HealthyBand, scale: float, theme: Theme, log: bool) -> list[Trace]:

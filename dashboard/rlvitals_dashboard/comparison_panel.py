@@ -145,7 +145,7 @@ def _card(
     mine = [letters[curve.key] for curve in metric.curves]
     figure = compared_figure(metric, mine, axis, theme, zoom=zoom)
     known = find(metric.metric)
-    meaning = known.meaning if known else t("A metric of your own.")
+    meaning = t(known.meaning) if known else t("A metric of your own.")
     graph = dcc.Graph(
         id={"type": "compared", "metric": metric.metric},
         figure=figure,

@@ -36,7 +36,7 @@ class Gate:
         below = path[len(self._prefix) :]
         headers = _headers(scope)
         token = visitor.set(_visitor(scope))
-        spoken = language.set(choose(headers.get("cookie", ""), headers.get("accept-language", "")))
+        spoken = language.set(choose(headers.get("cookie", ""), headers.get("accept-language", ""), _query(scope)))
         try:
             if below.startswith(OPEN) and below != SOCKET:
                 await self._app(scope, receive, send)
@@ -98,6 +98,10 @@ def _until_over(send: Send) -> Send:
 async def _answer(send: Send, status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> None:
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
+
+
+def _query(scope: Scope) -> str:
+    return bytes(scope.get("query_string", b"")).decode("latin-1")
 
 
 def _headers(scope: Scope) -> dict[str, str]:

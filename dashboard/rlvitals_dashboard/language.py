@@ -20,12 +20,14 @@ from functools import cache
 from http.cookies import CookieError, SimpleCookie
 from importlib.resources import files
 from typing import Any
+from urllib.parse import parse_qs
 
 import yaml
 
 from rlvitals.contract.language import preferred
 
 COOKIE = "rlvitals_language"
+_PARAMETER = "language"
 _PLACE = re.compile(r"\{(\w+)\}")
 _LONGEST_HEADER = 1000
 """Characters of a header that are read."""
@@ -71,15 +73,22 @@ def woven(english: str, /, **components: Any) -> list[Any]:
     return pieces
 
 
-def choose(cookies: str, accepted: str) -> Language:
-    """What the visitor chose, else what the browser asks for, else English.
+def choose(cookies: str, accepted: str, query: str = "") -> Language:
+    """That of the document that asks, else what the visitor chose, else what the browser asks for, else English.
 
     Args:
         cookies: the header ``Cookie``
         accepted: the header ``Accept-Language``
+        query: of the address; the socket of a document says its language there, as `with_language` wrote it
     """
-    chosen = _by_cookie(cookies[:_LONGEST_HEADER])
+    asked = parse_qs(query[:_LONGEST_HEADER]).get(_PARAMETER, [""])[0]
+    chosen = _known(asked) or _by_cookie(cookies[:_LONGEST_HEADER])
     return chosen or (Language.CHINESE if preferred(accepted, ("en", "zh")) == "zh" else Language.ENGLISH)
+
+
+def with_language(address: str) -> str:
+    """The address with the language of the visitor: tabs of one browser may speak different ones."""
+    return f"{address}{'&' if '?' in address else '?'}{_PARAMETER}={language.get().value}"
 
 
 @cache
@@ -103,4 +112,8 @@ def _by_cookie(cookies: str) -> Language | None:
         morsel = SimpleCookie(cookies).get(COOKIE)
     except CookieError:
         return None
-    return next((known for known in Language if morsel is not None and morsel.value == known.value), None)
+    return None if morsel is None else _known(morsel.value)
+
+
+def _known(tag: str) -> Language | None:
+    return next((known for known in Language if known.value == tag), None)

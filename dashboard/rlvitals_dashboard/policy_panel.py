@@ -102,7 +102,7 @@ def _row(policy: PolicyView) -> Component:
             html.Td(t("every run") if policy.scope == "default" else scope_word(policy.scope)),
             html.Td(visible(policy.name, LONGEST_NAME) if policy.name else "–"),
             html.Td(
-                [mark(POLICIES[policy.policy]), html.Span(f" {MEANINGS[policy.policy]}", className="muted")],
+                [mark(POLICIES[policy.policy]), html.Span(f" {t(MEANINGS[policy.policy])}", className="muted")],
                 className="detail",
             ),
             html.Td(_said_by(policy)),

@@ -6,18 +6,20 @@ import unicodedata
 from collections import Counter
 from functools import lru_cache
 
+from rlvitals_dashboard.language import phrase
+
 SCRIPTS = {
-    "latin": "Latin",
-    "han": "Chinese",
-    "kana": "Kana",
-    "hangul": "Hangul",
-    "cyrillic": "Cyrillic",
-    "greek": "Greek",
-    "arabic": "Arabic",
-    "hebrew": "Hebrew",
-    "devanagari": "Devanagari",
-    "thai": "Thai",
-    "other": "Other",
+    "latin": phrase("Latin"),
+    "han": phrase("Chinese"),
+    "kana": phrase("Kana"),
+    "hangul": phrase("Hangul"),
+    "cyrillic": phrase("Cyrillic"),
+    "greek": phrase("Greek"),
+    "arabic": phrase("Arabic"),
+    "hebrew": phrase("Hebrew"),
+    "devanagari": phrase("Devanagari"),
+    "thai": phrase("Thai"),
+    "other": phrase("Other"),
 }
 _FIRST_WORDS = {
     "cjk": "han",

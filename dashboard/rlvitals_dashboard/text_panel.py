@@ -87,7 +87,7 @@ def script_bar(completion: str) -> Component:
         html.Span(className=f"part script-{key}", style={"width": f"{100 * share:.2f}%"}) for key, share in mix
     ]
     words = [
-        html.Li([html.Span(className=f"swatch script-{key}"), f"{SCRIPTS[key]} {100 * share:.3g} %"])
+        html.Li([html.Span(className=f"swatch script-{key}"), f"{t(SCRIPTS[key])} {100 * share:.3g} %"])
         for key, share in mix
     ]
     return html.Div(

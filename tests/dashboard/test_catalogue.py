@@ -12,6 +12,7 @@ from pathlib import Path
 
 import yaml
 
+from rlvitals.contract.metrics import METRICS
 from rlvitals_dashboard.display_choice import BROWSER_PHRASES
 from rlvitals_dashboard.language import Language, sentences
 
@@ -35,7 +36,7 @@ def keys_of(tree: ast.AST) -> Iterator[str]:
 
 def _keys(call: ast.Call, name: str) -> Iterator[str]:
     if name == "plural" and len(call.args) > 1:
-        words = [arg.value for arg in call.args[1:] if isinstance(arg, ast.Constant)]
+        words = [str(arg.value) for arg in call.args[1:] if isinstance(arg, ast.Constant)]
         if words:
             yield f"{{count}} {words[1] if len(words) > 1 else f'{words[0]}s'}"
     if name in SAID_BY and len(call.args) > SAID_BY[name]:
@@ -55,7 +56,8 @@ def _literals(node: ast.expr) -> Iterator[str]:
 @cache
 def said() -> dict[str, str]:
     """Key → the file that says it."""
-    return {key: path.name for path in SOURCES for key in keys_of(ast.parse(path.read_text(encoding="utf-8")))}
+    found = {metric.meaning: "the registry of metrics" for metric in METRICS}
+    return found | {key: path.name for path in SOURCES for key in keys_of(ast.parse(path.read_text("utf-8")))}
 
 
 def test_each_sentence_of_the_source_is_in_the_catalogue() -> None:
@@ -89,7 +91,7 @@ def test_a_chinese_sentence_is_in_chinese() -> None:
 
 def test_a_sentence_stands_in_one_catalogue_once() -> None:
     roots = [yaml.compose(path.read_text(encoding="utf-8")) for path in CATALOGUES]
-    count = Counter(key.value for root in roots for key, _ in root.value)
+    count = Counter(key.value for root in roots if root is not None for key, _ in root.value)
     assert [key for key, times in count.items() if times > 1] == []
 
 
