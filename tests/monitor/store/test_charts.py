@@ -11,6 +11,9 @@ from hypothesis import strategies as st
 from sqlalchemy import event, insert
 
 from rlvitals.contract.view import SeriesView
+from rlvitals_dashboard import figures
+from rlvitals_dashboard.smoothing import find_smoothing
+from rlvitals_dashboard.theme import LIGHT
 from rlvitals_monitor.store import rollups as rolling
 from rlvitals_monitor.store.charts import Span, read_series
 from rlvitals_monitor.store.engine import Store
@@ -108,6 +111,24 @@ def test_a_spike_and_every_non_finite_value_survive_every_zoom_of_a_million_step
     assert (1e9 in (view.high or view.value)) == (SPIKE in inside)
     assert [NAN in view.nan, UP in view.pos_inf, DOWN in view.neg_inf] == [n in inside for n in (NAN, UP, DOWN)]
     assert all(n in inside for n in (*view.nan, *view.pos_inf, *view.neg_inf))
+
+
+@pytest.mark.parametrize("wish", ["", "linear", "log"])
+@pytest.mark.parametrize(("first", "last"), ZOOMS)
+def test_what_is_seen_of_a_million_steps_at_every_zoom(
+    long_store: Store, first: int | None, last: int | None, wish: str
+) -> None:
+    view = chart(long_store, first, last, 400)
+    span = figures.Span(first=first or 0, last=MILLION if last is None else last)
+    drawing = figures.Drawing(theme=LIGHT, span=span, wish=wish, smoothing=find_smoothing("median-21"))
+    traces, scale = figures.chart(view, None, drawing)["data"], figures.scale_of(view, drawing)
+    inside = [n for n in (SPIKE, NAN, UP, DOWN) if span.first <= n <= span.last]
+    highest = max(
+        (y for i in (figures.HIGH, figures.VALUE) for y in traces[i]["y"] if y is not None), default=None
+    )
+    assert (scale.place(1e9) in drawn) == (SPIKE in inside)
+    marked = [traces[i]["x"] for i in (figures.NANS, figures.POS_INFS, figures.NEG_INFS)]
+    assert marked == [[n] if n in inside else [] for n in (NAN, UP, DOWN)]
 
 
 def test_a_chart_of_a_million_steps_reads_rollups_and_never_the_points(long_store: Store) -> None:
