@@ -123,9 +123,7 @@ def test_what_is_seen_of_a_million_steps_at_every_zoom(
     drawing = figures.Drawing(theme=LIGHT, span=span, wish=wish, smoothing=find_smoothing("median-21"))
     traces, scale = figures.chart(view, None, drawing)["data"], figures.scale_of(view, drawing)
     inside = [n for n in (SPIKE, NAN, UP, DOWN) if span.first <= n <= span.last]
-    highest = max(
-        (y for i in (figures.HIGH, figures.VALUE) for y in traces[i]["y"] if y is not None), default=None
-    )
+    drawn = [y for i in (figures.HIGH, figures.VALUE) for y in traces[i]["y"]]
     assert (scale.place(1e9) in drawn) == (SPIKE in inside)
     marked = [traces[i]["x"] for i in (figures.NANS, figures.POS_INFS, figures.NEG_INFS)]
     assert marked == [[n] if n in inside else [] for n in (NAN, UP, DOWN)]
