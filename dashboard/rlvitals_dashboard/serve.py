@@ -31,6 +31,7 @@ from rlvitals_monitor.app import create_app
 from rlvitals_monitor.auth import TOKEN_FILE
 from rlvitals_monitor.faults import plainly
 from rlvitals_monitor.roles import Role
+from rlvitals_monitor.logs import LogFormat, LogSettings, write_json
 from rlvitals_monitor.settings import Settings
 
 LONGEST_GOODBYE_S = 3
@@ -101,9 +102,13 @@ def _refusal(settings: Settings, error: OSError) -> str:
 
 def _run(app: FastAPI, listener: socket.socket, ready: Callable[[], None]) -> int:
     settings: Settings = app.state.settings
+    as_json = LogSettings().log_format is LogFormat.JSON
+    if as_json:
+        write_json()
     config = uvicorn.Config(
         app,
         log_level="warning",
+        log_config=None if as_json else uvicorn.config.LOGGING_CONFIG,
         access_log=False,
         server_header=False,
         timeout_graceful_shutdown=LONGEST_GOODBYE_S,

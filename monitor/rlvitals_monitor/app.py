@@ -36,6 +36,7 @@ from rlvitals_monitor.api import (
     retention,
     rule_edits,
     rules,
+    run_metrics,
     runs,
     series,
     service,
@@ -107,7 +108,7 @@ def create_app(settings: Settings, *, with_worker: bool = True) -> FastAPI:
     app.state.worker = app.state.dispatcher = app.state.fanout = None
     app.state.draining = False
     app.add_middleware(AnswerLanguage)
-    app.add_middleware(RequestBounds)
+    app.add_middleware(RequestBounds, telemetry=app.state.telemetry)
     app.add_middleware(BrowserGuard, hosts=settings.hosts)
     problems.install(app)
     openapi.install(app)
@@ -139,6 +140,7 @@ _SHOWING = (
     steering,
     silences,
     links,
+    run_metrics,
     health,
     service,
     login,
@@ -232,6 +234,7 @@ def _worker(app: FastAPI) -> Worker:
     worker = Worker(
         state.store,
         live=state.live,
+        measured=state.telemetry.note_work,
         channels=lambda: state.channel_book.channels,
         policies=state.policies,
         limits=state.limits,

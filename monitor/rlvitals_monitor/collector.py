@@ -202,6 +202,7 @@ def _tell(state: Any, document: Document, stored: Stored, now: datetime) -> None
     telemetry.records.labels("stored").inc(stored.stored)
     telemetry.records.labels("duplicate").inc(stored.duplicates)
     telemetry.records.labels("refused").inc(len(stored.refused))
+    telemetry.note_refusals(stored.refused)
     if stored.progressed:
         newest = max(step.time_s for step in document.batch.steps)
         telemetry.lag_s.set(max(0.0, now.timestamp() - newest))

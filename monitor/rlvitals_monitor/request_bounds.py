@@ -13,6 +13,8 @@ from typing import Any
 import anyio
 from starlette.exceptions import HTTPException
 
+from rlvitals_monitor.telemetry import Telemetry
+
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -36,9 +38,16 @@ class RequestBounds:
     """ASGI middleware around the whole app, WebSockets included."""
 
     def __init__(
-        self, app: Asgi, *, body_bytes: int = BODY_BYTES_MAX, piece_s: float = PIECE_S, api: str = "/api/"
+        self,
+        app: Asgi,
+        *,
+        body_bytes: int = BODY_BYTES_MAX,
+        piece_s: float = PIECE_S,
+        api: str = "/api/",
+        telemetry: Telemetry | None = None,
     ) -> None:
         self._app, self._body_bytes, self._piece_s, self._api = app, body_bytes, piece_s, api
+        self._telemetry = telemetry or Telemetry()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] not in ("http", "websocket"):
@@ -49,10 +58,15 @@ class RequestBounds:
                 await _refuse(send, self._body_bytes)
                 return
             receive = self._counted(receive)
+        is_socket = scope["type"] == "websocket"
+        self._telemetry.sockets.inc(is_socket)
         try:
             await self._app(scope, receive, self._timed(send))
         except ReaderTooSlow:
+            self._telemetry.dropped_readers.labels(scope["type"]).inc()
             log.warning("a reader of %s took no piece for %g s and was dropped", scope["path"], self._piece_s)
+        finally:
+            self._telemetry.sockets.dec(is_socket)
 
     def _counted(self, receive: Receive) -> Receive:
         """Bodies without a length are counted as they come."""

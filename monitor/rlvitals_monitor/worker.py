@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta, timezone
 
@@ -51,7 +52,7 @@ class Worker:
 
     It judges by ``rules``, or else by those of ``book``, which it reads again when its files change. ``channels``
     may be a question that is asked anew each time. ``told`` is called when transitions were routed to channels, so
-    that whoever delivers looks at once.
+    that whoever delivers looks at once; ``measured`` gets the seconds of each piece of work and whether it went well.
     """
 
     def __init__(
@@ -64,10 +65,12 @@ class Worker:
         policies: Policies | None = None,
         limits: Limits | None = None,
         live: Live | None = None,
+        measured: Callable[[str, float, bool], None] = lambda what, took_s, well: None,
         told: Callable[[], None] = lambda: None,
         clock: Callable[[], datetime] = lambda: datetime.now(timezone.utc),
     ) -> None:
         self._store, self._live, self._told, self._clock = store, live, told, clock
+        self._measured = measured
         self._book = book or (RuleBook.of(RuleSettings(), clock(), store) if rules is None else None)
         self.rules = self._book.rules if self._book is not None else tuple(rules or ())
         fixed = channels if isinstance(channels, Channels) else Channels()
@@ -250,10 +253,12 @@ class Worker:
         self.beat_at = self._clock()
 
     def _guarded(self, what: str, work: Callable[[], None]) -> bool:
+        began, well = time.perf_counter(), False
         try:
             work()
+            well = True
         except Exception:  # the worker's one edge: nothing may end the loop
             self.failures += 1
             log.exception("%s failed and will be tried again", what)
-            return False
-        return True
+        self._measured(what, time.perf_counter() - began, well)
+        return well

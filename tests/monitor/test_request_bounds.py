@@ -6,6 +6,7 @@ import anyio
 import pytest
 
 from rlvitals_monitor.request_bounds import RequestBounds
+from rlvitals_monitor.telemetry import Telemetry
 
 
 async def answers(_scope: Any, receive: Any, send: Any) -> None:
@@ -61,8 +62,12 @@ def test_reports_and_pages_have_bounds_of_their_own() -> None:
 
 @pytest.mark.parametrize("kind", ["http", "websocket"])
 def test_a_reader_that_takes_no_piece_is_dropped(kind: str) -> None:
-    bounds = RequestBounds(answers, piece_s=0.01)
+    telemetry = Telemetry()
+    bounds = RequestBounds(answers, piece_s=0.01, telemetry=telemetry)
     assert len(call(bounds, scope(kind=kind), b"x", stuck_after=1)) == 1
+    told = telemetry.render().decode()
+    assert f'rlvitals_dropped_readers_total{{kind="{kind}"}} 1.0' in told
+    assert "rlvitals_open_sockets 0.0" in told
 
 
 def test_a_reader_in_time_gets_all_of_it() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from datetime import datetime
 from typing import Annotated
 
@@ -14,6 +15,9 @@ from rlvitals.contract.health import HealthView, PartHealth
 from rlvitals_monitor.api.deps import BEARER, ContractResponse, NowDep, Reader, StoreDep, require
 from rlvitals_monitor.api.problems import problem
 from rlvitals_monitor.auth import READ
+from rlvitals_monitor.store import deliveries, footprint
+from rlvitals_monitor.store.engine import Store
+from rlvitals_monitor.telemetry import Telemetry
 from rlvitals_monitor.wellness import judge, read_facts
 
 router = APIRouter(tags=["health"])
@@ -54,7 +58,7 @@ def _parts(app: FastAPI, now: datetime) -> tuple[PartHealth, ...]:
     return judge(read_facts(app.state.store, app.state.worker, app.state.dispatcher), now)
 
 
-def _may_read_metrics(
+def may_read_metrics(
     request: Request,
     store: StoreDep,
     bearer: Annotated[HTTPAuthorizationCredentials | None, Security(BEARER)],
@@ -68,9 +72,21 @@ def _may_read_metrics(
     "/metrics",
     response_class=PlainTextResponse,
     summary="The service's own numbers for Prometheus",
-    dependencies=[Depends(_may_read_metrics)],
+    dependencies=[Depends(may_read_metrics)],
 )
-def metrics(request: Request, now: NowDep) -> PlainTextResponse:
+def metrics(request: Request, store: StoreDep, now: NowDep) -> PlainTextResponse:
     """For a token that may read; for everybody with ``RLVITALS_METRICS_WITHOUT_TOKEN=1``."""
-    request.app.state.telemetry.note_parts(_parts(request.app, now))
-    return PlainTextResponse(request.app.state.telemetry.render(), media_type="text/plain; version=0.0.4")
+    state = request.app.state
+    state.telemetry.note_parts(_parts(request.app, now))
+    state.telemetry.held.set(state.intake.room.held)
+    with contextlib.suppress(SQLAlchemyError):  # a database that does not answer is told by the part of its name
+        _note_database(state.telemetry, store, now)
+    return PlainTextResponse(state.telemetry.render(), media_type="text/plain; version=0.0.4")
+
+
+def _note_database(telemetry: Telemetry, store: Store, now: datetime) -> None:
+    with store.read() as connection:
+        telemetry.note_queues(footprint.read_queues(connection, now), now)
+        telemetry.note_deliveries(deliveries.standings(connection))
+        telemetry.size.set(footprint.size_bytes(connection))
+        telemetry.runs.set(footprint.count_runs(connection))
