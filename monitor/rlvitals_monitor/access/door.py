@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -20,6 +21,7 @@ from rlvitals_monitor.store.audit import append_audit
 from rlvitals_monitor.store.engine import Store
 from rlvitals_monitor.store.entries import Entry, Purpose
 from rlvitals_monitor.store.users import User
+from rlvitals_monitor.store.words import storable
 
 STRANGER = "stranger"
 """Who the audit says it was where nobody was let in."""
@@ -49,7 +51,7 @@ def enter_by_token(store: Store, token: str, caller: Caller, now: datetime) -> s
 
 def enter_by_password(store: Store, name: str, password: str, caller: Caller, now: datetime) -> str:
     """The secret of a new session. Raises `Unauthenticated`, or `TooMany` after many failures for or from them."""
-    name = name.strip()
+    name = storable(unicodedata.normalize("NFKC", name).strip(), users.NAME_CHARS_MAX)
     sources = (pace.account(name), pace.source(caller.host))
     with store.begin() as conn:
         # Counted before it is looked at, so that many at once are not each the first.
