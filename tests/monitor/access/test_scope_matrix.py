@@ -91,7 +91,7 @@ POST /api/v1/users admin                                PATCH /api/v1/users/{use
 POST /api/v1/users/{user}/invite admin                  DELETE /api/v1/users/{user} admin
 GET /api/v1/sessions read                               DELETE /api/v1/sessions read
 DELETE /api/v1/sessions/{session} read                  GET /api/v1/shares operate
-DELETE /api/v1/shares/{share} operate
+DELETE /api/v1/shares/{share} operate                   GET /metrics/runs read
 """
 ROWS = {(method, path): level for method, path, level in re.findall(r"([A-Z]+) (/\S+) (\w+)", TABLE)}
 
