@@ -8,10 +8,12 @@ from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic_settings import NoDecode, SettingsConfigDict
+from sqlalchemy import make_url
 
 from rlvitals.contract.command import Policy
 from rlvitals_monitor.roles import Role
+from rlvitals_monitor.secret_files import FileSettings
 from rlvitals_monitor.store.links import LinkAct
 
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
@@ -23,7 +25,7 @@ def split_commas(value: Any) -> Any:
     return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
 
 
-class Settings(BaseSettings):
+class Settings(FileSettings):
     """Every field is read from ``RLVITALS_<NAME>``; what other parts read from there is ignored here."""
 
     model_config = SettingsConfigDict(env_prefix="RLVITALS_", extra="ignore", frozen=True)
@@ -31,6 +33,9 @@ class Settings(BaseSettings):
     home: Path = Field(default=Path("~/.rlvitals"), description="where the local client finds token.json")
     data: Path | None = Field(default=None, description="database, keys; default: <home>/data")
     database_url: str = Field(default="", description="SQLAlchemy URL; default: SQLite in the data folder")
+    database_password_file: Path | None = Field(
+        default=None, description="file with the password of database_url, which then has none itself"
+    )
     role: Role = Field(default=Role.ALL, description="what this process does: all, collector, worker, dashboard")
     drain_s: float = Field(
         default=0.0, ge=0, le=600, description="from a stop on, so long /readyz says no while all else goes on"
@@ -100,6 +105,10 @@ class Settings(BaseSettings):
 
     @property
     def store_url(self) -> str:
+        """Raises OSError where the password's file cannot be read."""
+        if self.database_url and self.database_password_file is not None:
+            password = self.database_password_file.expanduser().read_text(encoding="utf-8").strip()
+            return make_url(self.database_url).set(password=password).render_as_string(hide_password=False)
         return self.database_url or f"sqlite:///{self.data_folder / 'rlvitals.db'}"
 
     @property

@@ -1,0 +1,131 @@
+"""A network that can be cut, slowed and held: each way is a port here that leads to one of its targets."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import socket
+import threading
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+CHUNK = 65_536
+
+
+class Way:
+    """A listening port; a new connection goes to the next target that answers, as through a balancer."""
+
+    def __init__(self, network: Network, targets: list[int]) -> None:
+        self.targets, self.port = targets, 0
+        self.delay_s = 0.0
+        self._network, self._turn = network, itertools.count()
+        self._open: set[asyncio.StreamWriter] = set()
+        self._cut = False
+        self._flows = asyncio.Event()
+        self._flows.set()
+
+    def cut(self) -> None:
+        """All connections end at once, and new ones are refused."""
+        self._network.do(self._end())
+
+    def hold(self) -> None:
+        """Nothing goes through, and nobody is told."""
+        self._network.do(self._set(self._flows.clear))
+
+    def heal(self) -> None:
+        self.delay_s, self._cut = 0.0, False
+        self._network.do(self._set(self._flows.set))
+
+    async def listen(self) -> None:
+        self._server = await asyncio.start_server(self._connected, "127.0.0.1", 0, backlog=256)
+        self.port = self._server.sockets[0].getsockname()[1]
+
+    def close(self) -> None:
+        """On the loop's own thread."""
+        self._server.close()
+        for writer in self._open:
+            writer.transport.abort()
+
+    async def _set(self, change: Any) -> None:
+        change()
+
+    async def _end(self) -> None:
+        self._cut = True
+        for writer in list(self._open):
+            writer.transport.abort()
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        found = None if self._cut else await self._dial()
+        if found is None:
+            writer.transport.abort()
+            return
+        there_reader, there_writer = found
+        both = {writer, there_writer}
+        self._open |= both
+        try:
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.gather(self._pump(reader, there_writer), self._pump(there_reader, writer))
+        finally:
+            self._open -= both
+            for one in both:
+                one.transport.abort()
+
+    async def _dial(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter] | None:
+        first = next(self._turn)
+        for place in range(len(self.targets)):
+            port = self.targets[(first + place) % len(self.targets)]
+            with contextlib.suppress(OSError):
+                return await asyncio.open_connection("127.0.0.1", port)
+        return None
+
+    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError):
+            while data := await reader.read(CHUNK):
+                await self._flows.wait()
+                if self.delay_s:
+                    await asyncio.sleep(self.delay_s)
+                writer.write(data)
+                await writer.drain()
+            if writer.can_write_eof():
+                writer.write_eof()
+
+
+class Network:
+    """All ways, moved by one thread."""
+
+    def __init__(self) -> None:
+        self._ways: list[Way] = []
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="network", daemon=True)
+        self._thread.start()
+
+    def way(self, *targets: int) -> Way:
+        made = Way(self, list(targets))
+        self.do(made.listen())
+        self._ways.append(made)
+        return made
+
+    def do(self, work: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(30)
+
+    def close(self) -> None:
+        async def end() -> None:
+            for way in self._ways:
+                way.close()
+            others = asyncio.all_tasks() - {asyncio.current_task()}
+            for task in others:
+                task.cancel()
+            await asyncio.gather(*others, return_exceptions=True)
+
+        self.do(end())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(10)
+        self._loop.close()
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

