@@ -24,7 +24,7 @@ EXTRA_OF = dict.fromkeys(
         *("backup", "restore"),
     ),
     "server",
-)
+) | {"mcp": "mcp"}
 """Commands that an extra brings, so that a missing one can be told by name."""
 ABOUT = {
     "serve": "the service and its dashboard",
@@ -44,6 +44,7 @@ ABOUT = {
     "db": "the database: migrate, check, move, vacuum",
     "backup": "all that the service knows into one file, while it goes on",
     "restore": "put a backup in its place",
+    "mcp": "for coding agents: they read runs, and ask for commands where you allow it",
 }
 """What the help says of each command, in this order; `sync` is this module's own."""
 INTERRUPTED = 130
