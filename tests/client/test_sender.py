@@ -136,7 +136,7 @@ def test_a_redirect_is_not_followed_so_the_bearer_stays(service: Service, make_r
         assert "redirect" in reporter._sender.last_error
 
 
-@pytest.mark.parametrize("status", [401, 403, 404])
+@pytest.mark.parametrize("status", [401, 403, 404, 410])
 def test_a_refusal_keeps_all_on_disk_is_told_once_and_retried_slowly(
     service: Service, make_reporter: MakeReporter, status: int, caplog: pytest.LogCaptureFixture
 ) -> None:

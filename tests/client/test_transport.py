@@ -23,6 +23,7 @@ RECEIPT = b'{"epoch":"e","stored_through":7}'
         (403, Verdict.REFUSED),
         (404, Verdict.REFUSED),
         (408, Verdict.RETRY),
+        (410, Verdict.REFUSED),
         (413, Verdict.TOO_LARGE),
         (422, Verdict.UNREADABLE),
         (429, Verdict.RETRY),
