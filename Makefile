@@ -80,7 +80,7 @@ bench-cases: $(VENV)/.dev ## what the rules say of public failure reports, where
 	@$(BIN)/python -m benchmarks cases
 
 bench-peers: $(VENV)/.dev ## the same reports through other monitors, each in an environment of its own
-	@$(BIN)/python -m benchmarks peers
+	@$(BIN)/python -m benchmarks trackers peers
 
 format: $(VENV)/.dev ## rewrite the code in the house format
 	@$(BIN)/ruff format .

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 CACHE = Path(__file__).resolve().parents[2] / ".cache" / "peers"
@@ -13,12 +14,17 @@ PIP_S = 900.0
 
 def python_of(peer: str) -> Path:
     """The interpreter that has it. Raises RuntimeError with pip's last words."""
-    folder = CACHE / f"{peer}-{VERSIONS[peer]}"
+    return environment(f"{peer}-{VERSIONS[peer]}", [f"{peer}=={VERSIONS[peer]}"])
+
+
+def environment(name: str, requirements: Sequence[str]) -> Path:
+    """The interpreter of the environment called so, made where it is not there yet. Raises as `python_of`."""
+    folder = CACHE / name
     python, made = folder / "bin" / "python", folder / ".made"
     if not made.exists():
-        print(f"· making an environment with {peer} {VERSIONS[peer]}", flush=True)
+        print(f"· making an environment with {', '.join(requirements)}", flush=True)
         _call([sys.executable, "-m", "venv", "--clear", str(folder)])
-        _call([str(python), "-m", "pip", "install", "--quiet", f"{peer}=={VERSIONS[peer]}"])
+        _call([str(python), "-m", "pip", "install", "--quiet", *requirements])
         made.touch()
     return python
 
