@@ -14,7 +14,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from rlvitals.contract.command import CommandKind, CommandState
-from rlvitals.contract.report import Event, EventKind, ReportBatch, RunInfo, StepReport, Text
+from rlvitals.contract.report import Event, EventKind, ReportBatch, RunInfo, StepReport, Text, TokenDetail
 from rlvitals_monitor.control import mailbox
 from rlvitals_monitor.store import commands
 from rlvitals_monitor.store.engine import Store
@@ -22,7 +22,7 @@ from rlvitals_monitor.store.ingest import store_batch
 from rlvitals_monitor.store.numbers import to_micros
 from rlvitals_monitor.store.tables import runs
 from rlvitals_monitor.worker import Worker
-from tests.dashboard.completions import damaged, healthy
+from tests.dashboard.completions import HALF, healthy, spelt
 from tests.dashboard.house import House
 
 STEP_S = 12.0
@@ -35,6 +35,14 @@ CONFIG = {
     "world_size": 8,
 }
 PER_REQUEST = 120
+PROMPTS = (
+    (
+        "A train goes 60 km in 45 minutes. How fast is it?",
+        "45 minutes are 0.75 h, and 60 / 0.75 = 80. It goes 80 km/h.",
+    ),
+    ("一个长方形长 8 厘米，宽 5 厘米，面积是多少？", "面积等于长乘以宽：8 × 5 = 40，所以面积是 40 平方厘米。"),
+    ("What is the remainder of 2^10 divided by 7?", "2^3 = 8 leaves 1, so 2^9 leaves 1 and 2^10 leaves 2."),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,8 +149,32 @@ def _told(actor: Actor, steps: range, now: datetime) -> ReportBatch:
 
 
 def _texts(actor: Actor, step: int) -> list[Text]:
-    ill = actor.turns is not None and step >= actor.turns
-    return [healthy(step, 0, 4 * step + 2), (damaged if ill else healthy)(step, 1, 4 * step + 3)]
+    prompt, answer = PROMPTS[step % len(PROMPTS)]
+    well = healthy(step, 0, 4 * step + 2, answer, prompt=prompt)
+    if actor.turns is None or step < actor.turns:
+        return [well, healthy(step, 1, 4 * step + 3, answer, prompt=prompt, reward=0.0)]
+    return [well, _broken(step, 4 * step + 3, prompt, answer)]
+
+
+def _broken(step: int, seq: int, prompt: str, answer: str) -> Text:
+    """It goes on and on, and two of its characters are halves."""
+    words = f"{answer} So the answer is {answer} So the answer is "
+    ids, detail = spelt(words)
+    pieces = {**detail.pieces, str(HALF): "e4bd"}
+    scores = {"logp": tuple(-0.05 * (n % 40) for n in range(len(ids) + 2)), "ref_logp": (-0.5,) * (len(ids) + 2)}
+    return Text(
+        seq=seq,
+        step=step,
+        sample=1,
+        prompt=prompt,
+        completion=f"{words}\ufffd\ufffd",
+        token_ids=(*ids, HALF, HALF),
+        reward=0.0,
+        truncated=True,
+        invalid_utf8=2,
+        why="worst_utf8",
+        tokens=TokenDetail(pieces=pieces, scores=scores),
+    )
 
 
 def _command(conn: Connection, run: str, now: datetime) -> str:
@@ -159,6 +191,8 @@ def furnish(house: House, staged: Staged) -> None:
         house.post("/users", {"name": name, "role": role})
     house.post("/tokens", {"name": "cluster-a trainers", "scopes": ["ingest:math-grpo"], "days": 90.0})
     house.post("/tokens", {"name": "wall screen", "scopes": ["read"]})
+    hook = "https://hooks.slack.com/services/T0/B0/n0b0dysees"
+    house.post("/channels", {"name": "night shift", "kind": "slack", "url": hook, "severity": "critical"})
     house.post(f"/runs/{staged.run}/shares", {"hours": 72.0, "view": "?from=100&to=159"})
     house.put("/retention", {"project": "", "points_days": 90.0, "texts_days": 30.0})
     house.put("/policies", {"scope": "project", "name": "math-grpo", "policy": "approve"})
