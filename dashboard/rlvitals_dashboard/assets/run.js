@@ -145,8 +145,16 @@
     glance = { ...glance, step };
     show();
     clearTimeout(telling);
-    telling = setTimeout(() => { if (here()) send("glance", { data: glance }); }, QUIET_MS);
+    telling = setTimeout(() => { if (here()) tell(glance); telling = 0; }, QUIET_MS);
   }
+
+  function tell(seen) {
+    glance = seen;
+    send("glance", { data: seen });
+  }
+
+  // What the page says is older than what a hand just chose and has not told yet.
+  function hear(seen) { if (seen && !telling) glance = seen; }
 
   function walk(by) {
     const bounds = ends();
@@ -157,15 +165,16 @@
 
   function follow() {
     clearTimeout(telling);
+    telling = 0;
     hovered = null;
-    send("glance", { data: { step: null, paused: false } });
+    tell({ step: null, paused: false });
     if (view && view.from !== null) look({ from: null, to: null });
     else send("redraw", { data: Date.now() });
   }
 
   function hold() {
     const paused = !glance.paused;
-    send("glance", { data: { ...glance, paused } });
+    tell({ ...glance, paused });
     if (!paused) send("redraw", { data: Date.now() });
   }
 
@@ -262,7 +271,7 @@
       if (!asked) return;
       window.vitalsConnection.beat("");
       view = asked;
-      glance = seen || glance;
+      hear(seen);
       const query = new URLSearchParams();
       for (const key of KEYS_OF_VIEW) if (asked[key]) query.set(key, asked[key]);
       if (asked.from !== null && asked.to !== null) { query.set("from", asked.from); query.set("to", asked.to); }
@@ -304,8 +313,10 @@
       if (hits.length === 1 && now) send("view", { data: { ...now, more: flip(now.more, idOf(hits[0]).family).sort() } });
     },
 
-    glanced(seen) {
-      if (seen) glance = seen;
+    // The browser is not told of what a page begins with, but when its charts are there.
+    glanced(seen, _families, _beat, asked) {
+      if (asked) view = asked;
+      hear(seen);
       settle();
     },
 
