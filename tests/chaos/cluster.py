@@ -1,4 +1,7 @@
-"""Trainers, collectors, workers and one database as processes of their own, with a network between them."""
+"""Trainers, collectors, workers and one database as processes of their own, with a network between them.
+
+Whoever is killed is killed by ``kill -9``.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +24,7 @@ from rlvitals_monitor.store.engine import Store
 from tests.chaos import trainer
 from tests.chaos.network import Network, Way, free_port
 from tests.chaos.postgres import Postgres, through
+from tests.chaos.service import Nursery
 from tests.end_to_end.server import wait_until
 
 TWIN = "twin"
@@ -28,9 +32,12 @@ TWIN = "twin"
 
 
 @dataclass(kw_only=True)
-class Process:
-    """One that is killed and started again; ``log`` has what it said."""
+class Trainer:
+    """One that is killed and started again; ``log`` has what it said, ``ledger`` what it did."""
 
+    run: str
+    spool: Path
+    ledger: Path
     command: list[str]
     env: dict[str, str]
     log: Path
@@ -55,28 +62,43 @@ class Process:
 
 
 @dataclass(kw_only=True)
-class Server(Process):
-    """A process of the service; ``database`` is its way to PostgreSQL."""
+class Server:
+    """A process of the service; ``database`` is its way to PostgreSQL, ``skew_s`` how wrong its clock is."""
 
     role: str
     port: int
+    skew_s: float
+    env: dict[str, str]
+    log: Path
     database: Way
+    nursery: Nursery
+    number: int = 0
+
+    def start(self) -> None:
+        self.number = self.nursery.start(self.role, self.port, self.skew_s, self.env, self.log)
+
+    def kill(self) -> None:
+        if self.lives:
+            os.kill(self.number, signal.SIGKILL)
+            wait_until(lambda: not self.lives, f"process {self.number} to be gone")
+
+    @property
+    def lives(self) -> bool:
+        if not self.number:
+            return False
+        try:
+            os.kill(self.number, 0)
+        except ProcessLookupError:
+            return False
+        return True
 
     def answers(self) -> bool:
-        assert self.process is not None
-        assert self.process.poll() is None, self.log.read_text()[-2000:]
+        assert self.lives, self.log.read_text()[-2000:]
         try:
             urllib.request.urlopen(f"http://127.0.0.1:{self.port}/healthz", timeout=2).close()
         except OSError:
             return False
         return True
-
-
-@dataclass(kw_only=True)
-class Trainer(Process):
-    run: str
-    spool: Path
-    ledger: Path
 
 
 @dataclass(kw_only=True)
@@ -86,6 +108,7 @@ class Cluster:
     network: Network
     store: Store
     front: Way
+    nursery: Nursery
     servers: list[Server] = field(default_factory=list)
     trainers: list[Trainer] = field(default_factory=list)
     token: str = ""
@@ -135,8 +158,17 @@ def cluster(
         store = Store(postgres.url)
         stack.callback(store.close)
         store.migrate()
+        nursery = Nursery()
+        stack.callback(nursery.close)
         ports = [free_port() for _ in range(collectors)]
-        made = Cluster(folder=folder, postgres=postgres, network=network, store=store, front=network.way(*ports))
+        made = Cluster(
+            folder=folder,
+            postgres=postgres,
+            network=network,
+            store=store,
+            front=network.way(*ports),
+            nursery=nursery,
+        )
         made.token = tokens.make_token()
         with store.begin() as connection:
             now = datetime.now(timezone.utc)
@@ -163,9 +195,15 @@ def _server(made: Cluster, name: str, role: str, port: int, skews: dict[str, flo
         "RLVITALS_DATABASE_URL": through(made.postgres.url, way.port),
         "RLVITALS_HOME": str(made.folder / name),
     }
-    command = [sys.executable, "-m", "tests.chaos.service", role, str(port), str(skews.get(name, 0.0))]
-    log = made.folder / f"{name}.log"
-    return Server(command=command, env=env, log=log, role=role, port=port, database=way)
+    return Server(
+        role=role,
+        port=port,
+        skew_s=skews.get(name, 0.0),
+        env=env,
+        log=made.folder / f"{name}.log",
+        database=way,
+        nursery=made.nursery,
+    )
 
 
 def _trainer(made: Cluster, number: int, skews: dict[str, float], pace_s: float) -> Trainer:

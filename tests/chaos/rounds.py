@@ -63,11 +63,14 @@ def rounds(folder: Path, seeds: list[int], size: Size) -> Counts:
             _ask(made, chosen.chance)
             suffer(made, chosen, threading.Event())
             healed = verdict.last_steps(made)
+            ill_s = time.monotonic() - began
             stood = [name for name, step in healed.items() if step <= before[name]]
             _catch_up(made, healed)
             hung += len([name for name in stood if verdict.last_steps(made)[name] <= before[name]])
             lost += verdict.acknowledged_lost(made)
-            _say(f"  seed {seed}: {', '.join(chosen.kinds)}; {time.monotonic() - began:.1f} s")
+            _say(
+                f"  seed {seed}: {', '.join(chosen.kinds)}; {ill_s:.1f} + {time.monotonic() - began - ill_s:.1f} s"
+            )
         counts = _end(made)
     counts.acknowledged_lost += lost
     counts.hung += hung

@@ -1,25 +1,85 @@
-"""One process of the service, with a clock of its own: ``python -m tests.chaos.service ROLE PORT SKEW_S``."""
+"""Processes of the service, each forked off one that has imported everything: a start costs no second of a core.
+
+``python -m tests.chaos.service`` reads a line of JSON for each process to be started and answers with its number.
+"""
 
 from __future__ import annotations
 
+import json
+import os
+import signal
+import subprocess
 import sys
 from datetime import datetime, timedelta, timezone
-
-from rlvitals_dashboard import serve
-from rlvitals_monitor.api.deps import utc_now
+from pathlib import Path
 
 
-def main(role: str, port: str, skew_s: str) -> int:
-    skew, create = timedelta(seconds=float(skew_s)), serve.create_service
+class Nursery:
+    """The parent of all processes of the service; its children live on their own and are killed on their own."""
+
+    def __init__(self) -> None:
+        environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+        command = [sys.executable, "-m", "tests.chaos.service"]
+        pipe = subprocess.PIPE
+        self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, env=environment, text=True)
+
+    def start(self, role: str, port: int, skew_s: float, env: dict[str, str], log: Path) -> int:
+        """The number of the new process, whose clock is wrong by ``skew_s``."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        told = {"role": role, "port": port, "skew_s": skew_s, "env": env, "log": str(log)}
+        self._process.stdin.write(json.dumps(told) + "\n")
+        self._process.stdin.flush()
+        return int(self._process.stdout.readline())
+
+    def close(self) -> None:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        self._process.wait(30)
+        self._process.stdout.close()
+
+
+def main() -> int:
+    import rlvitals_dashboard.serve  # noqa: F401 - before the first fork
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    for line in sys.stdin:
+        told = json.loads(line)
+        number = os.fork()
+        if number == 0:
+            _become(told["env"], told["log"])
+            return serve_skewed(told["role"], told["port"], told["skew_s"])
+        print(number, flush=True)
+    return 0
+
+
+def _become(env: dict[str, str], log: str) -> None:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    os.environ.update(env)
+    descriptor = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    for target, source in ((0, nothing), (1, descriptor), (2, descriptor)):
+        os.dup2(source, target)
+
+
+def serve_skewed(role: str, port: int, skew_s: float) -> int:
+    """`rlvitals serve`, but for the clock."""
+    from rlvitals_dashboard import serve as real
+    from rlvitals_monitor.api.deps import utc_now
+
+    skew, create = timedelta(seconds=skew_s), real.create_service
 
     def create_skewed(*given: object, **named: object) -> object:
         app = create(*given, **named)  # type: ignore[arg-type]
         app.dependency_overrides[utc_now] = lambda: datetime.now(timezone.utc) + skew
         return app
 
-    serve.create_service = create_skewed  # type: ignore[assignment]
-    return serve.main(["--role", role, "--port", port])
+    real.create_service = create_skewed  # type: ignore[assignment]
+    return real.main(["--role", role, "--port", str(port)])
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    sys.exit(main())
