@@ -24,6 +24,7 @@ DEFAULT_URL = "http://127.0.0.1:8642"
 # Not dots alone: a browser would fold them out of the page's address.
 RUN_ID = re.compile(r"(?!\.+$)[A-Za-z0-9._:-]{1,128}")
 TOKEN_FILE = "token.json"
+_TOKEN_BYTES_MAX = 4_096
 MIB = 2**20
 
 
@@ -147,8 +148,20 @@ def _service(url: str | None, token: str | None, env: Mapping[str, str], home: P
     if not is_url(chosen):
         notices.once("url", f"RLVITALS_URL: expected http(s)://…, got {chosen!r}; using {DEFAULT_URL}")
         chosen = DEFAULT_URL
-    own = _token(_first(token, env.get("RLVITALS_TOKEN")))
+    own = _token(_first(token, env.get("RLVITALS_TOKEN"), _token_of_file(env.get("RLVITALS_TOKEN_FILE"))))
     return chosen, own or (file_token if chosen == file_url.rstrip("/") else "")
+
+
+def _token_of_file(path: str | None) -> str:
+    """What a mounted secret holds; a file that cannot be read is told, and costs no training."""
+    if not path:
+        return ""
+    try:
+        with open(path, "rb") as file:
+            return file.read(_TOKEN_BYTES_MAX).decode("utf-8", "replace")
+    except OSError as error:
+        notices.once("token-file-named", f"RLVITALS_TOKEN_FILE cannot be read: {error.strerror}")
+        return ""
 
 
 def _token(told: str) -> str:

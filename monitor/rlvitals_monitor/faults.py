@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import ParamSpec
 
 from pydantic import ValidationError
+from pydantic_settings import SettingsError
 from sqlalchemy.exc import ArgumentError, OperationalError
 
 from rlvitals_monitor.errors import NewerSchema
@@ -16,7 +17,10 @@ from rlvitals_monitor.notify.channel import ChannelError
 from rlvitals_monitor.rules.document import RuleFileError
 
 P = ParamSpec("P")
-Faults = (ValidationError, ChannelError, RuleFileError, ArgumentError, OperationalError, NewerSchema, OSError)
+Faults = (
+    *(ValidationError, SettingsError, ChannelError, RuleFileError),
+    *(ArgumentError, OperationalError, NewerSchema, OSError),
+)
 WRONG_SETTING = 2
 
 

@@ -91,6 +91,17 @@ def test_a_wrong_variable_is_named_and_the_default_used(
     assert value in caplog.text
 
 
+def test_a_token_may_come_from_a_file_and_one_that_cannot_be_read_costs_nothing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "token").write_text("rlv_from_a_file\n")
+    named = home(tmp_path, RLVITALS_TOKEN_FILE=str(tmp_path / "token"))
+    assert load(env=named).token == "rlv_from_a_file"
+    assert load(env=named, token="rlv_told").token == "rlv_told"
+    assert load(env=home(tmp_path, RLVITALS_TOKEN_FILE=str(tmp_path / "none"))).token == ""
+    assert "RLVITALS_TOKEN_FILE cannot be read" in caplog.text
+
+
 @pytest.mark.parametrize("value", ["nan", "inf", "many"])
 def test_a_number_must_be_one(tmp_path: Path, value: str) -> None:
     assert load(env=home(tmp_path, RLVITALS_SPOOL_BYTES=value)).spool_bytes == 4096 * 2**20

@@ -15,7 +15,7 @@ from rlvitals_monitor.access import share_book, token_book, user_book
 from rlvitals_monitor.access.login_link import ASKED_FOR, make_login_link
 from rlvitals_monitor.auth import TOKEN_FILE, read_local_token
 from rlvitals_monitor.control.local_store import command_line_user
-from rlvitals_monitor.errors import BadRequest, NotFound, ServiceError
+from rlvitals_monitor.errors import BadRequest, NewerSchema, NotFound, ServiceError
 from rlvitals_monitor.settings import Settings
 from rlvitals_monitor.store import shares, tokens, users
 from rlvitals_monitor.store.engine import Store
@@ -116,6 +116,8 @@ def _run(acts: Mapping[str, Act], told: argparse.Namespace, settings: Settings, 
         store.migrate()
         told.settings = settings
         acts[getattr(told, "action", "")](store, told, now)
+    except NewerSchema:
+        raise
     except ServiceError as error:
         sys.stderr.write(f"rlvitals: {error}\n")
         return WRONG_ARGUMENT if isinstance(error, BadRequest) else NOT_DONE

@@ -5,13 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from pydantic import Field, SecretStr
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import SettingsConfigDict
 
 from rlvitals_monitor.notify.channel import Channels
 from rlvitals_monitor.notify.channel_file import load_channels
+from rlvitals_monitor.secret_files import FileSettings
 
 
-class NotifySettings(BaseSettings):
+class NotifySettings(FileSettings):
     """Every field is read from ``RLVITALS_<NAME>``. Addresses of webhooks are secrets and never shown."""
 
     model_config = SettingsConfigDict(env_prefix="RLVITALS_", extra="ignore", frozen=True)
