@@ -192,7 +192,7 @@ def furnish(house: House, staged: Staged) -> None:
     house.post("/tokens", {"name": "cluster-a trainers", "scopes": ["ingest:math-grpo"], "days": 90.0})
     house.post("/tokens", {"name": "wall screen", "scopes": ["read"]})
     hook = "https://hooks.slack.com/services/T0/B0/n0b0dysees"
-    house.post("/channels", {"name": "night shift", "kind": "slack", "url": hook, "severity": "critical"})
+    house.post("/channels", {"name": "night-shift", "kind": "slack", "url": hook, "severity": "critical"})
     house.post(f"/runs/{staged.run}/shares", {"hours": 72.0, "view": "?from=100&to=159"})
     house.put("/retention", {"project": "", "points_days": 90.0, "texts_days": 30.0})
     house.put("/policies", {"scope": "project", "name": "math-grpo", "policy": "approve"})
