@@ -139,6 +139,7 @@
     const table = document.querySelector(".runs-table");
     if (!table) return;
     const groups = new Map(), shut = folded();
+    table.classList.toggle("grouped", Boolean(view.group));
     for (const id of order) {
       const found = rows.get(id);
       const group = view.group ? found.row.group : "";

@@ -36,8 +36,7 @@ async def layout(api: Api, prefix: str, query: Query) -> Component:
             runs_bar(view, choices),
             runs_table(rows),
             empty_runs(),
-            bulk_bar(prefix),
-            verdict_place(),
+            html.Div([verdict_place(), bulk_bar(prefix)], className="runs-dock"),
             html.Div(
                 [
                     dcc.Store(id="runs-chosen", data=[]),
