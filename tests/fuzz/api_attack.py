@@ -62,7 +62,7 @@ class Attack:
         if answer.status_code == 401 and self._session.headers.get("authorization"):
             self._sign_in()
         self.statuses[answer.status_code] += 1
-        said = f"{case.method} {case.formatted_path} → {answer.status_code}: {answer.text[:500]}"
+        said = f"{case.method} {case.formatted_path} → {answer.status_code}: {answer.content[:500]!r}"
         assert answer.status_code < 500, said
         if answer.status_code >= 400:
             check_problem(answer, said)
