@@ -45,7 +45,7 @@ from rlvitals_dashboard.pages import texts as texts_page
 from rlvitals_dashboard.theme import css_variables
 
 COMMAND, RULE = "control/command/", "rules/rule/"
-_WIRE = re.compile(r"[\w/.-]+/(?:_dash-ws-callback|dash-ws-worker[\w.-]*\.js(?:\?[\w=.&-]*)?)(?=\")")
+_WIRE = re.compile(r"(?:_dash-ws-callback|dash-ws-worker[\w.-]*\.js(?:\?[\w=.&-]*)?)(?=\")")
 """Addresses of the socket and of its worker in Dash's configuration."""
 _ASSETS = Path(__file__).parent / "assets"
 _INDEX = """<!DOCTYPE html>

@@ -1,11 +1,17 @@
 from __future__ import annotations
 
+import asyncio
+import re
 from collections.abc import Iterator
 
+import httpx2
 import pytest
 from dash import html
 
+from rlvitals_dashboard.api import Api
+from rlvitals_dashboard.app import create_dash
 from rlvitals_dashboard.language import Language, choose, counted, language, phrase, sentences, t, woven
+from tests.dashboard.fake import FakeService
 
 
 @pytest.fixture
@@ -65,3 +71,26 @@ def test_the_catalogue_is_of_plain_text() -> None:
     known = sentences(Language.CHINESE)
     assert known
     assert all(isinstance(one, str) for pair in known.items() for one in pair)
+
+
+def test_a_document_and_its_socket_say_their_language() -> None:
+    """One worker keeps one socket for all tabs of a browser; which may speak different languages."""
+    fake = FakeService()
+    create_dash(fake.app, Api.of_app(fake.app))
+
+    async def documents() -> dict[str, str]:
+        transport = httpx2.ASGITransport(fake.app)
+        async with httpx2.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            await client.get("/ui/login")
+            answers = {tag: await client.get("/ui/", headers={"accept-language": tag}) for tag in ("en", "zh-CN")}
+            return {tag: answer.text for tag, answer in answers.items()}
+
+    for tag, text in asyncio.run(documents()).items():
+        assert f'<html lang="{tag}"' in text
+        assert f'_dash-ws-callback?language={tag}"' in text
+        assert re.search(rf'dash-ws-worker[^"]*[?&]language={tag}"', text)
+
+
+def test_the_document_that_asks_wins_over_the_cookie() -> None:
+    assert choose("rlvitals_language=en", "en", "language=zh-CN") is Language.CHINESE
+    assert choose("rlvitals_language=en", "zh", "language=tlh&language=zh-CN") is Language.ENGLISH
