@@ -84,9 +84,8 @@ def _who(incident: IncidentView, alerts: Sequence[Alert]) -> Component:
     names = dict.fromkeys(a.acknowledged_by for a in mine if a.acknowledged_by)
     free = [a.id for a in mine if not a.acknowledged_by]
     said = html.Span(visible(", ".join(names), LONGEST_NAME)) if names else html.Span(t("nobody yet"))
-    return html.Div(
-        [said, do(t("I look after it"), "acknowledge-all", subject_of(*free), tone="quiet") if free else None]
-    )
+    act = do(t("I look after it"), "acknowledge-all", subject_of(*free), tone="quiet") if free else None
+    return html.Div([said, act], className="who")
 
 
 def _other(incident: IncidentView, below: str) -> list[Component]:

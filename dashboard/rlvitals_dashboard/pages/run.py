@@ -96,6 +96,7 @@ def _register_beside(app: Dash, api: Api) -> None:
         Input("theme", "data"),
         Input("heat-watch", "n_intervals"),
         State("glance", "data"),
+        websocket=True,
     )
     async def heats(data: Mapping[str, Any], theme: str, ticks: int | None, glance: Mapping[str, Any]) -> Any:
         view = View.read(data)
