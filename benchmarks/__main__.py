@@ -12,7 +12,18 @@ from pathlib import Path
 LEFT_OUT = frozenset({"__main__", "sizes"})
 """Sizes are no speed: `make check` reports them."""
 WHEN_NAMED = frozenset(
-    {"controllers", "live_page", "million_steps", "openrlhf_step", "peers", "slime_step", "trackers", "verl_step"}
+    {
+        "collectors",
+        "controllers",
+        "live_page",
+        "million_steps",
+        "openrlhf_step",
+        "runs_page",
+        "peers",
+        "slime_step",
+        "trackers",
+        "verl_step",
+    }
 )
 """What takes minutes, or installs trainers or other monitors first."""
 

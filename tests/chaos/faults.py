@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from tests.chaos.cluster import Cluster, Server, copy_journals
 
+REPLAY = "replay old journals"
 KINDS = (
     "kill a collector",
     "kill a worker",
@@ -20,7 +21,7 @@ KINDS = (
     "slow the network",
     "hold the network",
     "kill trainers",
-    "replay old journals",
+    REPLAY,
 )
 FAULTS_MAX = 3
 
@@ -42,12 +43,12 @@ def plan(seed: int, longest_s: float) -> Plan:
 
 def suffer(cluster: Cluster, chosen: Plan, wait: threading.Event) -> None:
     """All faults of the plan begin one after the other, overlap, and are healed in the end."""
-    mends = []
+    mends: dict[str, Mend] = {}
     for kind, lasting_s in zip(chosen.kinds, chosen.lasting_s, strict=True):
-        mends.append(_BEGIN[kind](cluster, chosen.chance))
+        mends[kind] = _BEGIN[kind](cluster, chosen.chance)
         wait.wait(lasting_s)
-    for mend in mends:
-        mend()
+    for kind in sorted(mends, key=lambda kind: kind == REPLAY):  # it sends, and waits where nothing gets through
+        mends[kind]()
 
 
 Mend = Callable[[], None]
@@ -118,7 +119,7 @@ def _kill_trainers(cluster: Cluster, chance: random.Random) -> Mend:
 
 
 def _replay(cluster: Cluster, chance: random.Random) -> Mend:
-    """While the trainer that wrote them goes on; what is refused is tried again at the end of the round."""
+    """While the trainer that wrote them goes on."""
     victim = chance.choice(cluster.trainers)
     copy = cluster.folder / "replayed"
     copy_journals(victim.spool, copy)
@@ -140,5 +141,5 @@ _BEGIN: dict[str, Callable[[Cluster, random.Random], Mend]] = {
     "slow the network": _slow,
     "hold the network": _hold,
     "kill trainers": _kill_trainers,
-    "replay old journals": _replay,
+    REPLAY: _replay,
 }

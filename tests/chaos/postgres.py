@@ -26,13 +26,13 @@ SETTINGS = (
 
 
 class Postgres:
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, disk_mib: int) -> None:
         self.folder, self.port = folder, free_port()
         self.data, self.log = folder / "disk" / "data", folder / "server.log"
         self.url = f"postgresql+psycopg://postgres@127.0.0.1:{self.port}/postgres"
         self._filler = folder / "disk" / "filler"
         self.binaries = Path()
-        self.small = _mount(folder / "disk")
+        self.small = _mount(folder / "disk", disk_mib)
 
     def make(self) -> None:
         os.environ.setdefault("XDG_RUNTIME_DIR", str(self.folder))
@@ -92,18 +92,18 @@ class Postgres:
         subprocess.run(command, check=check, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/", **user)
 
 
-def _mount(folder: Path) -> bool:
+def _mount(folder: Path, mib: int) -> bool:
     folder.mkdir(parents=True)
-    command = ["mount", "-t", "tmpfs", "-o", f"size={DISK_MIB}m,mode=755", "tmpfs", str(folder)]
+    command = ["mount", "-t", "tmpfs", "-o", f"size={mib}m,mode=755", "tmpfs", str(folder)]
     return subprocess.run(command, check=False, capture_output=True).returncode == 0
 
 
 @contextmanager
-def running() -> Iterator[Postgres]:
+def running(disk_mib: int = DISK_MIB) -> Iterator[Postgres]:
     """Not below pytest's own folder, which another user, who runs the server, cannot enter."""
     folder = Path(tempfile.mkdtemp(prefix="rlv_chaos_"))
     folder.chmod(0o755)
-    server = Postgres(folder)
+    server = Postgres(folder, disk_mib)
     try:
         server.make()
         yield server

@@ -31,11 +31,12 @@ _NETWORK_TIMEOUTS: dict[str, Any] = {
     "keepalives_interval": 5,
     "keepalives_count": 3,
     "tcp_user_timeout": 20_000,
-    # The server's side: who died or was cut off holds a run's lock no longer than this.
+    # The server's side.
     "options": "-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3"
-    " -c tcp_user_timeout=20000 -c idle_in_transaction_session_timeout=300000 -c lock_timeout=30000",
+    " -c tcp_user_timeout=20000 -c idle_in_transaction_session_timeout=30000 -c lock_timeout=10000",
 }
-"""libpq's, for PostgreSQL: a network that was cut is noticed, and a lock is waited for no longer than 30 s."""
+"""libpq's, for PostgreSQL: a network that was cut is noticed, a lock is waited for no longer than 10 s, and who
+stands still within a transaction holds its locks no longer than 30 s."""
 _MIGRATION_LOCK = 0x524C56
 _WRITES = "rlvitals_writes"
 

@@ -1,0 +1,175 @@
+"""1, 2 and 4 collectors on one PostgreSQL, 1,000 runs: reports a second, lock waits, and cost as the store grows.
+
+Ratios: everything (trainers, collectors, PostgreSQL) shares this machine's cores. BENCH_COLLECTORS_SAMPLES is how
+far the store is grown (default 1,000,000; 10,000,000 for the full one).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import tempfile
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime, timezone
+from pathlib import Path
+
+from sqlalchemy import text
+
+from benchmarks.load import METRICS, Loaded, batches, load
+from rlvitals_monitor.store import tokens
+from rlvitals_monitor.store.engine import Store
+from tests.chaos.cluster import Server
+from tests.chaos.network import Network, free_port
+from tests.chaos.postgres import running
+from tests.chaos.service import Nursery
+from tests.end_to_end.server import wait_until
+
+RUNS, STEPS, CONNECTIONS, ROUNDS = 1_000, 10, 32, 2
+COUNTS = (1, 2, 4)
+LOOK_S = 0.05
+DISK_MIB = 6_000
+_WAITS = """
+SELECT count(*) FILTER (WHERE wait_event_type = 'Lock'), count(*) FROM pg_stat_activity
+WHERE state <> 'idle' AND backend_type = 'client backend' AND pid <> pg_backend_pid()
+"""
+_GROW = """
+INSERT INTO points (series, step, value, kind)
+SELECT :first + n / 10000, n % 10000, 0.5, 0 FROM generate_series(0, :count - 1) AS n
+"""
+_PLANS = (
+    "SELECT metric, number FROM series WHERE attempt = 1",
+    "SELECT * FROM points WHERE series = ANY('{1,2,3}') AND step = ANY('{1,2,3}')",
+)
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder, running(DISK_MIB) as postgres:
+        store, nursery, network = Store(postgres.url), Nursery(), Network()
+        try:
+            store.migrate()
+            token = tokens.make_token()
+            with store.begin() as connection:
+                tokens.register(connection, token, "load", {"ingest"}, datetime.now(timezone.utc))
+            _scale(Path(folder), postgres.url, postgres.port, store, nursery, network, token)
+        finally:
+            network.close()
+            nursery.close()
+            store.close()
+
+
+def _scale(
+    folder: Path, url: str, port: int, store: Store, nursery: Nursery, network: Network, token: str
+) -> None:
+    turn, base = 0, 0.0
+    print(
+        f"{RUNS} runs, batches of {STEPS} steps x {METRICS} metrics, {CONNECTIONS} connections, "
+        f"{os.cpu_count()} cores"
+    )
+    with collectors(folder, url, port, max(COUNTS), nursery, network) as servers:
+        urls = [f"http://127.0.0.1:{server.port}" for server in servers]
+        _send(urls, token, 1, turn)  # makes the runs and their series
+        turn += 1
+        for count in (*COUNTS, COUNTS[0]):
+            with lock_waits(store) as waits:
+                loaded = _send(urls[:count], token, ROUNDS, turn)
+            turn += ROUNDS
+            rate = loaded.steps / loaded.wall_s
+            base = base or rate
+            assert loaded.refused == 0, f"{loaded.refused} batches were refused"
+            print(
+                f"  {count} collectors: {rate:>8,.0f} reports/s ({rate / base:4.2f} of one), a batch "
+                f"{loaded.percentile_s(0.5) * 1e3:.0f} ms, p99 {loaded.percentile_s(0.99) * 1e3:.0f} ms; "
+                f"{waits[0]} of {waits[1]} looks at a session found it waiting for a lock"
+            )
+        for server in servers:
+            print(f"  {server.log.stem}: {_resident_mib(server.number):.0f} MiB resident")
+        _grow(store, urls, token, turn)
+    _plans(store)
+
+
+def _send(urls: Sequence[str], token: str, rounds: int, first: int) -> Loaded:
+    bodies = [body for made in batches(RUNS, rounds, STEPS, first=first) for body in made]
+    return asyncio.run(load(urls, token, bodies, steps=STEPS, connections=CONNECTIONS))
+
+
+def _grow(store: Store, urls: Sequence[str], token: str, turn: int) -> None:
+    """What a batch costs as the store grows, on one collector."""
+    most, size, first = int(os.environ.get("BENCH_COLLECTORS_SAMPLES", "1000000")), 0, 1_000_000_000
+    with store.read() as connection:
+        size = connection.scalar(text("SELECT count(*) FROM points")) or 0
+    print("  samples stored, reports/s with one collector:")
+    for goal in (size, *(goal for goal in (1_000_000, 3_000_000, 10_000_000) if size < goal <= most)):
+        if goal > size:
+            with store.begin() as connection:
+                connection.execute(text(_GROW), {"first": first, "count": goal - size})
+            first, size = first + 1_000_000, goal
+        loaded = _send(urls[:1], token, 1, turn)
+        turn += 1
+        size += loaded.steps * METRICS
+        print(f"    {size:>12,}: {loaded.steps / loaded.wall_s:>8,.0f}")
+
+
+def _plans(store: Store) -> None:
+    with store.begin() as connection:
+        connection.execute(text("ANALYZE points"))
+        connection.execute(text("ANALYZE series"))
+        for query in _PLANS:
+            plan = connection.scalars(text(f"EXPLAIN {query}")).all()
+            print(f"  {query}\n" + "\n".join(f"    {line}" for line in plan))
+
+
+@contextmanager
+def collectors(
+    folder: Path, url: str, port: int, count: int, nursery: Nursery, network: Network
+) -> Iterator[list[Server]]:
+    servers = []
+    for number in range(count):
+        name = f"collector{number}"
+        env = {"RLVITALS_DATABASE_URL": url, "RLVITALS_HOME": str(folder / name)}
+        servers.append(
+            Server(
+                role="collector",
+                port=free_port(),
+                skew_s=0.0,
+                env=env,
+                log=folder / f"{name}.log",
+                database=network.way(port),
+                nursery=nursery,
+            )
+        )
+    for server in servers:
+        server.start()
+    try:
+        for server in servers:
+            wait_until(server.answers, f"{server.log.stem} to answer")
+        yield servers
+    finally:
+        for server in servers:
+            server.kill()
+
+
+@contextmanager
+def lock_waits(store: Store) -> Iterator[list[int]]:
+    """[looks that found a busy session waiting for a lock, looks at busy sessions], counted while it lasts."""
+    counted, over = [0, 0], threading.Event()
+
+    def watch() -> None:
+        while not over.wait(LOOK_S):
+            with store.read() as connection:
+                waiting, busy = connection.execute(text(_WAITS)).one()
+            counted[0], counted[1] = counted[0] + waiting, counted[1] + busy
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    try:
+        yield counted
+    finally:
+        over.set()
+        thread.join()
+
+
+def _resident_mib(number: int) -> float:
+    fields = Path(f"/proc/{number}/statm").read_text().split()
+    return int(fields[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
