@@ -173,22 +173,11 @@ def wandb(folder: Path) -> Opened:
 
 
 def wandb_count(folder: Path) -> int:
-    """Its file is read by its own reader."""
-    from wandb.proto import wandb_internal_pb2 as records  # type: ignore[import-not-found]
-    from wandb.sdk.internal.datastore import DataStore  # type: ignore[import-not-found]
+    """Read by our own reader of its files, so in our environment."""
+    from rlvitals.formats.log import Log
+    from rlvitals.formats.row import Row
 
-    store, found = DataStore(), 0
-    store.open_for_scan(str(next(folder.rglob("*.wandb"))))
-    while True:
-        try:
-            data = store.scan_data()
-        except AssertionError:
-            return found
-        if data is None:
-            return found
-        record = records.Record()
-        record.ParseFromString(data)
-        found += record.WhichOneof("record_type") == "history"
+    return sum(isinstance(row, Row) for row in Log.of(next(folder.rglob("*.wandb"))).rows())
 
 
 def swanlab(folder: Path) -> Opened:
