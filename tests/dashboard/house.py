@@ -73,6 +73,9 @@ class House:
     def post(self, path: str, body: dict[str, Any]) -> Any:
         return self._ask("POST", path, json=body)
 
+    def patch(self, path: str, body: dict[str, Any]) -> Any:
+        return self._ask("PATCH", path, json=body)
+
     def put(self, path: str, body: dict[str, Any]) -> Any:
         return self._ask("PUT", path, json=body)
 

@@ -20,7 +20,7 @@ from rlvitals_monitor.settings import Settings
 from tests.dashboard.conftest import CHROMIUM, CHROMIUM_FLAGS, PATIENCE_S
 from tests.dashboard.house import House, now_utc
 from tests.dashboard.page_table import addresses
-from tests.dashboard.stage import Staged, furnish, perform
+from tests.dashboard.stage import Staged, freshen, furnish, perform
 
 FOLDER = Path(__file__).parents[2] / "docs" / "images"
 SIZES = {"desktop": (1440, 900), "phone": (390, 844)}
@@ -63,6 +63,7 @@ def _pictures(house: House, staged: Staged, wanted: Sequence[str]) -> Iterator[t
             for place, path in table.items():
                 names = {scheme: _name(place, size, scheme) for scheme in SCHEMES}
                 if any(w in name for name in names.values() for w in wanted) or not wanted:
+                    freshen(house.store, now_utc())
                     for scheme, picture in _both(page, f"{house.url}{path}", tall=size == "phone").items():
                         yield names[scheme], picture
             context.close()

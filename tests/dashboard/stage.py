@@ -115,14 +115,20 @@ def perform(store: Store, now: datetime, cast: tuple[Actor, ...] = CAST) -> Stag
             with store.begin() as conn:
                 store_batch(conn, _told(actor, range(start, min(start + PER_REQUEST, actor.steps)), now), now)
             worker.tick(now)
+    freshen(store, now, cast)
+    with store.begin() as conn:
+        command = _command(conn, cast[0].id, now)
+    return Staged(run=cast[0].id, other=cast[1].id, command=command)
+
+
+def freshen(store: Store, now: datetime, cast: tuple[Actor, ...] = CAST) -> None:
+    """As if each had been heard of just now."""
     with store.begin() as conn:
         for actor in cast:
             seen = to_micros(now - timedelta(seconds=actor.ago_s))
             begun = to_micros(now - timedelta(seconds=actor.ago_s + actor.steps * STEP_S))
             times = {"created_at": begun, "seen_at": seen, "progress_at": seen, "capabilities": ABLE}
             conn.execute(runs.update().where(runs.c.id == actor.id).values(**times))
-        command = _command(conn, cast[0].id, now)
-    return Staged(run=cast[0].id, other=cast[1].id, command=command)
 
 
 def _told(actor: Actor, steps: range, now: datetime) -> ReportBatch:
@@ -193,6 +199,8 @@ def furnish(house: House, staged: Staged) -> None:
     house.post("/tokens", {"name": "wall screen", "scopes": ["read"]})
     hook = "https://hooks.slack.com/services/T0/B0/n0b0dysees"
     house.post("/channels", {"name": "night-shift", "kind": "slack", "url": hook, "severity": "critical"})
+    house.patch(f"/runs/{staged.run}", {"owner": "Ada Okafor", "labels": ["paper"]})
+    house.patch(f"/runs/{staged.other}", {"owner": "Lin Wei"})
     house.post(f"/runs/{staged.run}/shares", {"hours": 72.0, "view": "?from=100&to=159"})
     house.put("/retention", {"project": "", "points_days": 90.0, "texts_days": 30.0})
     house.put("/policies", {"scope": "project", "name": "math-grpo", "policy": "approve"})
