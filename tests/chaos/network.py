@@ -81,7 +81,7 @@ class Way:
         return None
 
     async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(OSError):
+        try:
             while data := await reader.read(CHUNK):
                 await self._flows.wait()
                 if self.delay_s:
@@ -90,6 +90,8 @@ class Way:
                 await writer.drain()
             if writer.can_write_eof():
                 writer.write_eof()
+        except OSError:  # who was killed sends no end but a reset, and the other side is to hear of it
+            writer.transport.abort()
 
 
 class Network:
