@@ -29,6 +29,8 @@ FULL_RETRY_S = 2.0
 TURN_S = 20.0
 """How long a batch waits for its run's turn before it is refused."""
 BUCKETS_MAX = 10_000
+RUN_CHARS = 128
+"""An id that is longer is refused later, and must not be remembered here until then."""
 
 
 class IntakeSettings(BaseSettings):
@@ -175,7 +177,7 @@ class Intake:
         """
         cost = values_in(batch)
         if cost:
-            self._runs.charge(f"{batch.run.id} of {token}", cost)
+            self._runs.charge(f"{batch.run.id[:RUN_CHARS]} of {token}", cost)
             self._tokens.charge(token, cost)
 
 

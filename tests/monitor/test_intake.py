@@ -82,6 +82,12 @@ def test_a_quota_of_none_is_none_and_names_without_end_take_no_memory_without_en
     assert len(some._buckets) == 3
 
 
+def test_an_id_as_long_as_a_book_is_not_remembered() -> None:
+    taken = Intake(IntakeSettings(), clock=lambda: 0.0)
+    taken.charge(batch(step(1, 1, {"a": 1.0}), run="r" * 1_000_000), "owner")
+    assert max(map(len, taken._runs._buckets)) < 1_000
+
+
 def test_a_full_room_refuses_the_next_and_is_free_again_when_those_in_it_leave() -> None:
     room = Room(10 * intake.HOLDING_MIN_BYTES)
     held = [room.hold() for _ in range(10)]
