@@ -162,15 +162,17 @@ def _store_points(
 ) -> None:
     """Adds what is new, merges what was there; of training only steps up to the attempt's last can have been."""
     last = place.last_step
-    before = _existing(
-        connection, [p for p in values if (last is not None and p[1] <= last) or is_evaluated(metrics[p[0]])]
-    )
+    # under the run's lock: of training, no step beyond the attempt's last has a point
+    maybe = {p for p in values if (last is not None and p[1] <= last) or is_evaluated(metrics[p[0]])}
+    before = _existing(connection, [p for p in values if p in maybe])
     merged = {
         point: values[point] if place.alone else merge(metrics[point[0]], old, values[point])
         for point, old in before.items()
     }
     final = {**values, **merged}
-    _points.write(connection, [(number, step, *split(final[number, step])) for number, step in sorted(final)])
+    rows = {point: (*point, *split(final[point])) for point in sorted(final)}
+    _points.add(connection, [row for point, row in rows.items() if point not in maybe])
+    _points.write(connection, [row for point, row in rows.items() if point in maybe])
     rollups.add(connection, {point: value for point, value in values.items() if point not in before})
     rollups.rebuild(connection, (point for point in merged if split(merged[point]) != split(before[point])))
 

@@ -14,6 +14,7 @@ from rlvitals.contract.report import Event, EventKind, Extreme, Histogram, Phase
 from rlvitals_monitor.store import points as points_module
 from rlvitals_monitor.store import series as reading
 from rlvitals_monitor.store import texts as texts_reading
+from rlvitals_monitor.store.bulk import COPIED_FROM
 from rlvitals_monitor.store.engine import Store
 from rlvitals_monitor.store.ingest import Stored, store_batch
 from rlvitals_monitor.store.runs import find_attempt, read_run
@@ -346,3 +347,28 @@ def test_everything_is_there_after_a_restart(store: Store, database_url: str) ->
         assert connection.scalar(select(func.count()).select_from(points)) == 4
         assert connection.scalar(select(func.count()).select_from(attempts)) == 1
     again.close()
+
+
+def test_a_batch_so_large_that_it_is_copied_is_stored_as_a_small_one_is(store: Store) -> None:
+    """Every kind of number, evaluations at steps to come, and corrections of what was copied."""
+    kinds = (math.nan, math.inf, -math.inf, 5e-324, 0.1)
+    names = [f"m.{number}" for number in range(COPIED_FROM // 10)]
+
+    def values(at: int) -> dict[str, float]:
+        return {name: kinds[(place + at) % len(kinds)] for place, name in enumerate(names)}
+
+    ahead = step(1, 15, {"eval.reward": 0.5, "eval.loss": math.nan})
+    with store.begin() as connection:
+        store_batch(connection, batch(ahead), NOW)
+        store_batch(connection, batch(*(step(1 + n, n, values(n)) for n in range(1, 21))), NOW)
+        evaluated = {**values(3), "eval.reward": 0.75}
+        store_batch(connection, batch(*(step(30 + n, n, evaluated) for n in range(15, 31))), NOW)
+    with store.read() as connection:
+        number, _ = find_attempt(connection, "r1")
+        found = {row.step: row.values for row in reading.read_steps(connection, number, None, 100)}
+        counted = {metric.metric: metric.points for metric in reading.read_metrics(connection, number)}
+    assert found.keys() == set(range(1, 31))
+    for at, told in found.items():
+        expected = values(at) if at < 15 else {**values(3), "eval.reward": 0.75}
+        assert {name: repr(told[name]) for name in expected} == {name: repr(v) for name, v in expected.items()}
+    assert counted == {**dict.fromkeys(names, 30), "eval.reward": 16, "eval.loss": 1}
