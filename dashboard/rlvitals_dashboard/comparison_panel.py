@@ -58,9 +58,9 @@ def partings_panel(view: ComparisonView, letters: Mapping[str, str]) -> Componen
     first = swatch(letters[view.runs[0].key])
     head = html.Tr(
         [
-            html.Th(t("Metric")),
+            html.Th(t("Metric"), scope="col"),
             *(
-                html.Th(woven("{one} against {first}", one=swatch(letters[run.key]), first=first))
+                html.Th(woven("{one} against {first}", one=swatch(letters[run.key]), first=first), scope="col")
                 for run in others
             ),
         ]
@@ -78,6 +78,8 @@ def partings_panel(view: ComparisonView, letters: Mapping[str, str]) -> Componen
         html.Table([html.Thead(head), html.Tbody(body)], className="lines beside"),
         className="scroll",
         tabIndex="0",
+        role="region",
+        **aria(label=t("Where they part")),
     )
     return panel(
         t("Where they part"),

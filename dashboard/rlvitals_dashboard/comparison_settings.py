@@ -10,7 +10,7 @@ from dash import dcc, html
 from rlvitals.contract.comparison import SettingsView
 from rlvitals_dashboard.comparison_blocks import swatch
 from rlvitals_dashboard.comparison_view import View
-from rlvitals_dashboard.components import Component, panel, visible
+from rlvitals_dashboard.components import Component, aria, panel, visible
 from rlvitals_dashboard.config_panel import LONGEST_VALUE
 from rlvitals_dashboard.language import t
 from rlvitals_dashboard.words import number, plural
@@ -36,7 +36,14 @@ def settings_panel(found: SettingsView, view: View, letters: Mapping[str, str], 
     )
     if not rows:
         return panel(t("Settings"), [html.P(t("All settings are alike.")), *notes, switch], count=count)
-    head = html.Thead(html.Tr([html.Th(t("Setting")), *(html.Th(swatch(letters[run])) for run in found.runs)]))
+    head = html.Thead(
+        html.Tr(
+            [
+                html.Th(t("Setting"), scope="col"),
+                *(html.Th(swatch(letters[run]), scope="col") for run in found.runs),
+            ]
+        )
+    )
     body = [
         html.Tr(
             [
@@ -54,7 +61,11 @@ def settings_panel(found: SettingsView, view: View, letters: Mapping[str, str], 
         else None
     )
     table = html.Div(
-        html.Table([head, html.Tbody(body)], className="lines beside"), className="scroll", tabIndex="0"
+        html.Table([head, html.Tbody(body)], className="lines beside"),
+        className="scroll",
+        tabIndex="0",
+        role="region",
+        **aria(label=t("Settings")),
     )
     return panel(t("Settings"), [table, more, *notes, switch], count=count)
 

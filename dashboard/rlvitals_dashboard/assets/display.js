@@ -35,8 +35,7 @@
 
   // The page is asked for anew in the other language; what was typed into it comes back.
   function speak(language) {
-    const fields = [...document.querySelectorAll(KEPT)].filter((field) => field.value !== field.defaultValue);
-    const typed = fields.map((field) => [field.id, field.value]);
+    const typed = [...document.querySelectorAll(KEPT)].filter((field) => field.value).map((field) => [field.id, field.value]);
     try { sessionStorage.setItem(TYPED, JSON.stringify({ at: location.pathname, typed })); } catch (refused) { /* lost, then */ }
     document.cookie = `rlvitals_language=${language}; path=/; max-age=${YEAR_S}; samesite=lax`;
     location.reload();
@@ -54,6 +53,7 @@
     waiting.typed = waiting.typed.filter(([id, value]) => {
       const field = document.getElementById(id);
       if (!field) return true;
+      if (field.value === value) return false;
       const kind = field.tagName === "TEXTAREA" ? HTMLTextAreaElement : HTMLInputElement;
       Object.getOwnPropertyDescriptor(kind.prototype, "value").set.call(field, value);
       field.dispatchEvent(new Event("input", { bubbles: true }));

@@ -15,7 +15,7 @@ from rlvitals_monitor.notify.language import Language
 from rlvitals_monitor.notify.rule_words import translate
 
 WORDS = frozenset(
-    {"summary", "advice", "headline", "isnt", "reason", "description", "missing_reason", "healthy_reason"}
+    {"summary", "advice", "headline", "isnt", "reason", "description", "missing_reason", "healthy_reason", "why"}
 )
 """Fields of answers that hold sentences of ours."""
 

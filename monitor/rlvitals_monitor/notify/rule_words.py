@@ -33,7 +33,7 @@ def translate(text: str) -> str:
     for pattern, chinese in _filled():
         found = pattern.fullmatch(sentence)
         if found is not None:
-            return _put(chinese, found.groupdict())
+            return _put(chinese, {name: known.get(part, part) for name, part in found.groupdict().items()})
     return text
 
 
