@@ -6,13 +6,14 @@ browser writes each as text and never as markup.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 from urllib.parse import quote
+from zlib import crc32
 
 from rlvitals.contract.view import RunState, RunView
 from rlvitals_dashboard.language import t
-from rlvitals_dashboard.live import fingerprint
 from rlvitals_dashboard.theme import LIGHTS, RUN_STATES, SEVERITIES, Look
 from rlvitals_dashboard.words import number, pieces
 
@@ -53,11 +54,13 @@ def row_of(run: RunView, prefix: str) -> Row:
         "seen": run.last_seen_at.isoformat(),
         "place": f"{run.light.value} {run.state.value} {run.firing}",
     }
-    return row | {"print": fingerprint(row)}
+    return row | {"print": crc32(json.dumps(row).encode("ascii"))}
 
 
 def shown(text: str, limit: int) -> list[str | list[str]]:
     """The pieces of untrusted text; what is beyond ``limit`` characters is counted, not shown."""
+    if len(text) <= limit and text.isascii() and text.isprintable():
+        return [text] if text else []
     told: list[str | list[str]] = [[p.shown, p.name] if p.name else p.shown for p in pieces(text[:limit])]
     return [*told, t("… {count} more", count=len(text) - limit)] if len(text) > limit else told
 

@@ -113,7 +113,8 @@ def step_seconds(times_s: Sequence[float]) -> float | None:
 
 def long_gap_seconds(times_s: Sequence[float]) -> float:
     """The second longest gap between steps, 0 where there are not two."""
-    return sorted(_gaps(times_s))[-2] if len(_gaps(times_s)) > 1 else 0.0
+    gaps = sorted(_gaps(times_s))
+    return gaps[-2] if len(gaps) > 1 else 0.0
 
 
 def _gaps(times_s: Sequence[float]) -> list[float]:
