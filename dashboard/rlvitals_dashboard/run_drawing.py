@@ -48,7 +48,7 @@ async def draw_run(api: Api, view: View, theme: str) -> tuple[list[Component], C
         more=view.more,
         closed=view.closed,
     )
-    tools = [*choices(now.run, view), zoom_words(view)]
+    tools = [*choices(now.run, view), *zoom_words(view)]
     return families(now.panels(view), charts), tools, _pulse(version, now, view, series, drawing).data()
 
 

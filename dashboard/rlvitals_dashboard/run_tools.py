@@ -88,9 +88,9 @@ def _choice(what: str, label: str, offered: Sequence[tuple[str, str]], chosen: s
     return html.Details([summary, html.Div(buttons, className="offered")], className=f"choice {what}")
 
 
-def zoom_words(view: View) -> Component:
+def zoom_words(view: View) -> list[Component]:
     if view.first is None or view.last is None:
-        return html.Span(t("Drag across a chart to zoom all of them."), className="muted hint")
+        return [html.Span(t("Drag across a chart to zoom all of them."), className="muted hint")]
     words = html.Span(t("Steps {first} to {last}", first=view.first, last=view.last), className="badge tone-info")
     return [words, html.Button(t("Back to the whole run"), id="unzoom", className="button quiet")]
 
