@@ -39,6 +39,34 @@ def log(tmp_path: Path) -> Path:
     return path
 
 
+DROP = """([name, text]) => {
+    const carried = new DataTransfer();
+    carried.items.add(new File([text], name, { type: "application/octet-stream" }));
+    const place = document.querySelector(".drop");
+    for (const kind of ["dragenter", "dragover", "drop"])
+        place.dispatchEvent(new DragEvent(kind, { dataTransfer: carried, bubbles: true, cancelable: true }));
+}"""
+"""What a browser does when a file is let go over the place."""
+
+
+@ONE_DATABASE
+def test_a_log_is_dropped_by_mouse_and_one_that_misses_the_place_replaces_no_page(
+    house: House, open_page: OpenPage, log: Path
+) -> None:
+    page = open_page(house.url, "/ui/import", login=house.login)
+    expect(page.locator("#import-file")).to_be_attached()
+    missed = """() => {
+        const carried = new DataTransfer();
+        carried.items.add(new File(["{}"], "missed.jsonl"));
+        return document.querySelector("h1").dispatchEvent(
+            new DragEvent("drop", { dataTransfer: carried, bubbles: true, cancelable: true }));
+    }"""
+    assert page.evaluate(missed) is False
+    page.evaluate(DROP, [log.name, log.read_text()])
+    expect(page.locator("#import-result")).to_contain_text("old run.jsonl is a run now.")
+    assert [run["name"] for run in house.get("/runs")] == ["old run.jsonl"]
+
+
 def test_a_dropped_log_has_its_page_its_faults_by_line_and_its_timeline(
     house: House, open_page: OpenPage, log: Path
 ) -> None:
