@@ -60,7 +60,7 @@ def _first_run() -> Component:
             ),
             *(_panel(name, *told) for name, told in TRAINERS.items()),
             html.P(t("On another machine than the service, set these first:")),
-            html.Pre(html.Code(settings(visitor.get() or Visitor())), className="code"),
+            html.Pre(html.Code(settings(visitor.get() or Visitor())), className="code", tabIndex=0),
             html.P(
                 woven(
                     "On this machine the client finds the service by itself. {doctor} in the job's environment "
@@ -98,7 +98,7 @@ def _tab(name: str) -> Component:
 
 def _panel(name: str, code: str, words: str) -> Component:
     first = name == next(iter(TRAINERS))
-    body = [html.P(t(words)), html.Pre(html.Code(code), className="code")]
+    body = [html.P(t(words)), html.Pre(html.Code(code), className="code", tabIndex=0)]
     return html.Div(
         body, id=f"attach-{name}-how", role="tabpanel", hidden=not first, **aria(labelledby=f"attach-{name}")
     )
