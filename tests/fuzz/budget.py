@@ -36,8 +36,10 @@ def attack(strategy: SearchStrategy[Any], work: Callable[[Any], None], *, name: 
     return tried
 
 
-def attack_batch(strategy: SearchStrategy[Any], work: Callable[[Any], None], count: int, number: int) -> None:
-    """``count`` of what ``strategy`` makes from the seed ``number``; raises with the smallest that fails."""
+def attack_batch(
+    strategy: SearchStrategy[Any], work: Callable[[Any], None], count: int, number: int, *, smallest: bool = True
+) -> None:
+    """``count`` of what ``strategy`` makes from the seed ``number``; raises with one that fails."""
 
     @seed(number)
     @settings(
@@ -45,7 +47,7 @@ def attack_batch(strategy: SearchStrategy[Any], work: Callable[[Any], None], cou
         database=None,
         deadline=None,
         suppress_health_check=list(HealthCheck),
-        phases=(Phase.generate, Phase.shrink),
+        phases=(Phase.generate, Phase.shrink) if smallest else (Phase.generate,),
     )
     @given(strategy)
     def tried(made: Any) -> None:
