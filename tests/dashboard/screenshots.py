@@ -19,14 +19,15 @@ from playwright.sync_api import sync_playwright
 from rlvitals_monitor.settings import Settings
 from tests.dashboard.conftest import CHROMIUM, CHROMIUM_FLAGS, PATIENCE_S
 from tests.dashboard.house import House, now_utc
-from tests.dashboard.page_table import addresses
+from tests.dashboard.page_table import RUN, addresses
 from tests.dashboard.stage import Staged, freshen, furnish, perform
 
 FOLDER = Path(__file__).parents[2] / "docs" / "images"
 SIZES = {"desktop": (1440, 900), "phone": (390, 844)}
 SCHEMES = ("light", "dark")
-TALLEST = 2200
-"""Pixels of a phone's page; a desktop shows what stands above the fold."""
+TALLEST = {"desktop": 900, "phone": 2200}
+"""Pixels of a page that are shown: on a desktop what stands above the fold."""
+OF_RUNS_CHARTS = 1500
 COLOURS = 128
 SETTLED_MS = 1_500
 MOST_BYTES = 6 << 20
@@ -64,13 +65,17 @@ def _pictures(house: House, staged: Staged, wanted: Sequence[str]) -> Iterator[t
                 names = {scheme: _name(place, size, scheme) for scheme in SCHEMES}
                 if any(w in name for name in names.values() for w in wanted) or not wanted:
                     freshen(house.store, now_utc())
-                    for scheme, picture in _both(page, f"{house.url}{path}", tall=size == "phone").items():
+                    for scheme, picture in _both(page, f"{house.url}{path}", _tallest(place, size)).items():
                         yield names[scheme], picture
             context.close()
         browser.close()
 
 
-def _both(page: Any, url: str, *, tall: bool) -> dict[str, bytes]:
+def _tallest(place: str, size: str) -> int:
+    return max(TALLEST[size], OF_RUNS_CHARTS if place == RUN else 0)
+
+
+def _both(page: Any, url: str, tallest: int) -> dict[str, bytes]:
     """By scheme; switched on the page, as a person would."""
     page.goto(url)
     page.locator("main h1, main h2").first.wait_for()
@@ -81,15 +86,15 @@ def _both(page: Any, url: str, *, tall: bool) -> dict[str, bytes]:
         if page.evaluate("document.documentElement.dataset.theme") != scheme:
             page.locator("#theme-toggle").click()
             page.wait_for_timeout(SETTLED_MS)
-        taken[scheme] = _picture(page, tall=tall)
+        taken[scheme] = _picture(page, tallest)
     return taken
 
 
-def _picture(page: Any, *, tall: bool) -> bytes:
+def _picture(page: Any, tallest: int) -> bytes:
     page.mouse.move(0, 0)
-    height = page.evaluate("document.documentElement.scrollHeight") if tall else 0
-    clip = {"x": 0, "y": 0, "width": page.viewport_size["width"], "height": min(height, TALLEST)}
-    return _small(page.screenshot(full_page=True, clip=clip) if tall else page.screenshot())
+    height = min(page.evaluate("document.documentElement.scrollHeight"), tallest)
+    clip = {"x": 0, "y": 0, "width": page.viewport_size["width"], "height": height}
+    return _small(page.screenshot(full_page=True, clip=clip))
 
 
 def _small(picture: bytes) -> bytes:
