@@ -5,7 +5,7 @@
   const FULL_LOOK_MS = 15000, TYPING_MS = 250, NAMES_SHOWN = 5;
   const DEFAULTS = { archived: "no", sort: "-light" };
   const COLUMNS = 12;
-  let rows = new Map(), order = [], view = {}, chosen = new Set(), words = {}, bodies = new Map();
+  let rows = new Map(), order = [], view = {}, chosen = new Set(), words = {}, heads = {}, bodies = new Map();
   let version = 0, since = "", lastFull = 0, urgent = false, typing = 0;
 
   function send(id, props) { window.dash_clientside.set_props(id, props); }
@@ -45,9 +45,9 @@
 
   function cell(of, ...children) {
     const node = make("td", "of-" + of, make("div", "in", ...children));
-    const head = document.querySelector(`.runs-table th.of-${of} button`);
-    node.dataset.label = head ? head.firstChild.textContent : "";
-    if (head && head.parentNode.classList.contains("numeric")) node.classList.add("numeric");
+    const head = heads[of];
+    if (head) node.dataset.label = head.label;
+    if (head && head.numeric) node.classList.add("numeric");
     return node;
   }
 
@@ -355,6 +355,9 @@
       [rows, bodies, chosen] = [new Map(), new Map(), new Set()];
       [version, since, urgent] = [0, "", false];
       words = JSON.parse(by("runs-list").dataset.words);
+      heads = {};
+      for (const button of document.querySelectorAll(".runs-table [data-sort]"))
+        heads[button.dataset.sort] = { label: button.firstChild.textContent, numeric: button.parentNode.classList.contains("numeric") };
       view = told.view;
       for (const field of document.querySelectorAll("#runs-bar select")) field.value = field.dataset.chosen;
       take(told);
