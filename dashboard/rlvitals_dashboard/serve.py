@@ -30,8 +30,8 @@ from rlvitals_monitor.api.deps import utc_now
 from rlvitals_monitor.app import create_app
 from rlvitals_monitor.auth import TOKEN_FILE
 from rlvitals_monitor.faults import plainly
-from rlvitals_monitor.roles import Role
 from rlvitals_monitor.logs import LogFormat, LogSettings, write_json
+from rlvitals_monitor.roles import Role
 from rlvitals_monitor.settings import Settings
 
 LONGEST_GOODBYE_S = 3
