@@ -8,6 +8,7 @@ from datetime import datetime, timezone
 
 from rlvitals_monitor import backtest
 from rlvitals_monitor.access import command as access_command
+from rlvitals_monitor.access import user_command
 from rlvitals_monitor.control import command as control_command
 from rlvitals_monitor.database.command import backup as backup
 from rlvitals_monitor.database.command import db as db
@@ -45,7 +46,7 @@ def token(argv: list[str]) -> int:
 @plainly
 def user(argv: list[str]) -> int:
     """People: add one by an invitation, list, change, disable, remove."""
-    return access_command.user(argv, Settings(), _now())
+    return user_command.user(argv, Settings(), _now())
 
 
 @plainly
