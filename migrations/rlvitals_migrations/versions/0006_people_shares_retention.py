@@ -6,6 +6,8 @@ Revises: 0005
 
 from __future__ import annotations
 
+from typing import Any
+
 import sqlalchemy as sa
 from alembic import op
 
@@ -14,7 +16,7 @@ down_revision = "0005"
 branch_labels = None
 depends_on = None
 
-def _added() -> dict[str, list[sa.Column]]:
+def _added() -> dict[str, list[sa.Column[Any]]]:
     return {
         "tokens": [
             sa.Column("expires_at", sa.BigInteger()),
