@@ -52,7 +52,7 @@ class Worker:
 
     It judges by ``rules``, or else by those of ``book``, which it reads again when its files change. ``channels``
     may be a question that is asked anew each time. ``told`` is called when transitions were routed to channels, so
-    that whoever delivers looks at once; ``measured`` gets the seconds of each piece of work and whether it went well.
+    that whoever delivers looks at once; ``measured`` gets each piece of work's seconds and whether it went well.
     """
 
     def __init__(

@@ -47,8 +47,8 @@ class AttemptView:
 class RunView:
     """A run as it is now.
 
-    ``firing`` counts its alerts that fire, ``critical`` and ``warnings`` those of a severity. ``gpu_hours`` are the
-    ranks times the hours from each attempt's start to its last word; None where the trainer does not tell its ranks,
+    ``firing`` counts its alerts that fire, ``critical`` and ``warnings`` those of a severity. ``gpu_hours`` are
+    the ranks times the hours from each attempt's start to its last word; None where the trainer tells no ranks,
     or a log was read. ``tags`` are the trainer's, ``owner``, ``labels`` and ``notes`` what people say of it.
     In a list ``config``, ``capabilities``, ``knobs``, ``attempts`` and ``notes`` are left empty unless asked for.
     """
@@ -85,7 +85,7 @@ class RunView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunChoices:
-    """By what runs can be told apart: each name that occurs once, in their order; ``runs`` are not deleted ones."""
+    """By what runs can be told apart: each name once, in their order; ``runs`` counts those not deleted."""
 
     runs: int
     archived: int
@@ -238,8 +238,8 @@ class CommandView:
 
     ``before`` and ``after`` were read back from the trainer; ``reason`` says why it was refused, denied or held
     back. ``persons`` is how many different named people must approve it, ``voices`` who has so far; where one is
-    enough a voice without a name will do. ``knob`` is what a ``set_knob`` sets. ``handed_to`` is the attempt that has
-    it.
+    enough a voice without a name will do. ``knob`` is what a ``set_knob`` sets. ``handed_to`` is the attempt that
+    has it.
     """
 
     id: str

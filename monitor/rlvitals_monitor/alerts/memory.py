@@ -25,7 +25,7 @@ Json = Mapping[str, object]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """How a rule stood at the last judged step, for people to see. ``metric`` is what stood against a threshold."""
+    """How a rule stood at the last judged step, for people. ``metric`` is what stood against a threshold."""
 
     truth: Truth = Truth.UNKNOWN
     reason: str = "no step has been judged yet"
