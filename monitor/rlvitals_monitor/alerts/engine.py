@@ -78,9 +78,11 @@ def advance(
 ) -> Advanced:
     """Judges at most ``limit`` new steps of one attempt and records what changed; the caller commits.
 
-    Where a newer attempt began, the open alerts of the older ones end. If the caller's transaction fails, it must
-    call ``cache.forget(attempt_number)``.
+    None where another process judges this attempt. Where a newer attempt began, the open alerts of the older ones
+    end. If the caller's transaction fails, it must call ``cache.forget(attempt_number)``.
     """
+    if not evaluations.claim(connection, attempt_number):
+        return Advanced(0, ())
     subject = evaluations.lock_subject(connection, attempt_number)
     if subject is None:
         return Advanced(0, ())

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, or_, select
+from sqlalchemy import Connection, func, or_, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from rlvitals.contract.report import Json
 from rlvitals_monitor.store.deletion import is_there
 from rlvitals_monitor.store.tables import attempts, evaluations, runs
+
+_JUDGING = 0x4A44
+"""The first half of an advisory lock's key; the second is the attempt's number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +32,18 @@ class Kept:
 
     step: int
     memory: Json
+
+
+def claim(connection: Connection, attempt_number: int) -> bool:
+    """Whether nobody else judges the attempt just now; it stays claimed until the end of the transaction.
+
+    Judges of other processes pass it over and turn to other runs, where each would wait for the other at the run's
+    row, which they share with what comes in.
+    """
+    if connection.dialect.name != "postgresql":
+        return True
+    key = func.pg_try_advisory_xact_lock(_JUDGING, attempt_number % 2**31)
+    return bool(connection.scalar(select(key)))
 
 
 def lock_subject(connection: Connection, attempt_number: int) -> Subject | None:
