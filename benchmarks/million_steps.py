@@ -153,7 +153,9 @@ def _first_paint(page: Page, url: str) -> float:
     page.wait_for_function(
         "(steps) => window.bench.drawn(steps, null)", arg=STEPS, polling="raf", timeout=PATIENCE_MS
     )
-    return float(page.evaluate("performance.now()"))
+    taken = float(page.evaluate("performance.now()"))
+    page.wait_for_function("() => window.vitalsRun.view() !== null", timeout=PATIENCE_MS)
+    return taken
 
 
 def _zoom(page: Page, first: int | None, last: int | None) -> float:
