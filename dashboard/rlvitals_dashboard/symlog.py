@@ -19,6 +19,9 @@ MOST_DECADES = 14
 TINY_SHARE = 0.05
 """Of the values that are not zero may lie below the threshold."""
 
+FAR = 1e17
+"""Times the threshold: from here on the 1 is below the last digit, and the quotient may overflow."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SymLog:
@@ -38,11 +41,17 @@ class SymLog:
 
     def place(self, value: float) -> float:
         """Where a finite value lies on the axis."""
-        return math.copysign(math.log1p(abs(value) / self.linear) / math.log(10), value)
+        size = abs(value)
+        far = size > FAR * self.linear
+        tens = math.log10(size) - math.log10(self.linear) if far else math.log1p(size / self.linear) / math.log(10)
+        return math.copysign(tens, value)
 
     def value(self, place: float) -> float:
         """The inverse of `place`."""
-        return math.copysign(math.expm1(abs(place) * math.log(10)) * self.linear, place)
+        tens = abs(place)
+        far = tens > math.log10(FAR)
+        size = 10 ** (tens + math.log10(self.linear)) if far else math.expm1(tens * math.log(10)) * self.linear
+        return math.copysign(size, place)
 
     def ticks(self, low: float, high: float, most: int = 5) -> tuple[list[float], list[str]]:
         """Places and true labels: zero, and powers of ten on each side that has values."""

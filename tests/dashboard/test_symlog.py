@@ -4,7 +4,7 @@ import math
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rlvitals_dashboard.symlog import SymLog
@@ -21,6 +21,8 @@ def test_larger_values_lie_higher_and_none_is_lost(values: list[float]) -> None:
 
 
 @given(finite, st.integers(-12, 12))
+@example(1e300, -12)
+@example(-1e300, -12)
 def test_a_place_leads_back_to_its_value(value: float, power: int) -> None:
     scale = SymLog(linear=10.0**power)
     assert scale.value(scale.place(value)) == pytest.approx(value, rel=1e-9, abs=1e-12 * scale.linear)
