@@ -75,12 +75,12 @@ def browser(agent: str) -> str:
 def end_all(*, everybody: bool) -> Component:
     """``everybody``: may those of others be ended too?"""
     own = t("All your other browsers are asked to sign in at their next request.")
-    mine = ask_once(t("End my others"), own, do(t("Yes, end them"), "end-sessions", "own", tone="danger"))
+    mine = ask_once(t("End my other sessions"), own, do(t("Yes, end them"), "end-sessions", "own", tone="danger"))
     if not everybody:
         return html.Div(mine, className="buttons own")
     words = t("Everybody but this browser has to sign in anew, also who looks through a shared link.")
     act = do(t("Yes, sign everybody out"), "end-sessions", "everybody", tone="danger")
-    return html.Div([mine, ask_once(t("End everybody's"), words, act)], className="buttons own")
+    return html.Div([mine, ask_once(t("End all sessions"), words, act)], className="buttons own")
 
 
 def share_table(shares: Sequence[ShareView], prefix: str) -> Component:

@@ -51,7 +51,7 @@ def _chip(view: View, key: str, run: RunView | None, prefix: str, way: Way) -> C
         return html.Li([swatch(letter_of(view, key)), html.Code(visible(key, LONGEST_KEY)), words, remove])
     first = None
     if view.runs[0] != key:
-        first = dcc.Link(t("Hold the others against it"), href=way(runs=(key, *rest)))
+        first = dcc.Link(t("Make it the baseline"), href=way(runs=(key, *rest)))
     told = t("attempt {attempt}", attempt=attempt) if attempt else ""
     steps = t("no step yet") if run.last_step is None else t("step {step}", step=run.last_step)
     return html.Li(
@@ -75,7 +75,7 @@ def _chip(view: View, key: str, run: RunView | None, prefix: str, way: Way) -> C
                 className="line muted",
             ),
             html.Div(
-                [html.Strong(t("the others are held against it")) if first is None else first, remove],
+                [html.Strong(t("the baseline")) if first is None else first, remove],
                 className="line",
             ),
         ]

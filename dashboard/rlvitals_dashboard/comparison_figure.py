@@ -144,7 +144,7 @@ def _marks(
             letter = letter_of[parting.key]
             colour = colour_of(letter, theme)
             label = {
-                "text": t("{letter} parts", letter=letter),
+                "text": t("{letter} diverges", letter=letter),
                 "textposition": "end",
                 "font": {"size": 10, "color": colour},
             }

@@ -19,8 +19,8 @@ from rlvitals_dashboard.words import NAN, NEG_INF, POS_INF, plural, unit
 LIKENESSES = {
     Likeness.SAME: Look(tone="idle", mark="=", word="Equal"),
     Likeness.TOGETHER: Look(tone="good", mark="●", word="Together"),
-    Likeness.APART: Look(tone="warning", mark="▲", word="Apart"),
-    Likeness.REJOINED: Look(tone="info", mark="◆", word="Apart for a while"),
+    Likeness.APART: Look(tone="warning", mark="▲", word="Diverged"),
+    Likeness.REJOINED: Look(tone="info", mark="◆", word="Diverged for a while"),
     Likeness.NOT_JUDGED: Look(tone="idle", mark="–", word="Not judged"),
 }
 """That two runs differ is no fault of either: nothing here is red."""
@@ -79,10 +79,10 @@ def partings_panel(view: ComparisonView, letters: Mapping[str, str]) -> Componen
         className="scroll",
         tabIndex="0",
         role="region",
-        **aria(label=t("Where they part")),
+        **aria(label=t("Where they diverge")),
     )
     return panel(
-        t("Where they part"),
+        t("Where they diverge"),
         [html.P(_first_words(view, letters)), table],
         count=t("earliest first"),
         key="partings",
@@ -106,7 +106,7 @@ def _first_words(view: ComparisonView, letters: Mapping[str, str]) -> list[Compo
             continue
         at, metric, parting = min(apart, key=lambda row: row[0])
         said += woven(
-            " parts first at {place} in {metric}. ",
+            " diverges first at {place} in {metric}. ",
             place=html.B(_place(view.axis, parting, at)),
             metric=html.Code(visible(metric, 96)),
         )

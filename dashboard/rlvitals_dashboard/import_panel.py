@@ -13,6 +13,7 @@ from rlvitals.contract.rulebook import JudgedView
 from rlvitals.contract.view import RunView
 from rlvitals_dashboard.components import Component, aria, fact, folded, mark, notice, panel, visible
 from rlvitals_dashboard.language import t, woven
+from rlvitals_dashboard.line_table import line_table
 from rlvitals_dashboard.theme import SEVERITIES
 from rlvitals_dashboard.words import number, plural
 
@@ -119,17 +120,15 @@ def timeline(run: RunView, alerts: Sequence[Alert], judged: JudgedView, prefix: 
     fired = sorted((a for a in alerts if a.fired_step is not None), key=lambda a: (a.fired_step or 0, a.rule))
     body: list[Component] = [progress(judged)]
     if fired:
-        head = html.Thead(
-            html.Tr(
-                [html.Th(n, scope="col") for n in (t("Step"), t("Alert"), t("Severity"), t("Until"), t("Says"))]
-            )
-        )
-        body.append(html.Table([head, html.Tbody([_row(a, run.id, prefix) for a in fired])], className="lines"))
+        names = (t("Step"), t("Alert"), t("Severity"), t("Until"), t("Detail"))
+        body.append(line_table(t("Alerts it would have raised"), names, [_row(a, run.id, prefix) for a in fired]))
     elif judged.step is not None and judged.step == judged.last_step:
         body.append(html.P(t("No rule would have fired on it."), className="quiet"))
     name = html.Span(visible(run.name or run.id, 80))
     return panel(
-        t("What would have rung"), [html.P([name, ". ", _page(run.id, prefix)]), *body], count=str(len(fired))
+        t("Alerts it would have raised"),
+        [html.P([name, ". ", _page(run.id, prefix)]), *body],
+        count=str(len(fired)),
     )
 
 

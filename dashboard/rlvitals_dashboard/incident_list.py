@@ -14,7 +14,7 @@ from rlvitals_dashboard.language import t, woven
 from rlvitals_dashboard.theme import SEVERITIES, Look
 from rlvitals_dashboard.words import plural
 
-OPEN = Look(tone="critical", mark="▶", word="Open")
+OPEN = Look(tone="idle", mark="▶", word="Open")
 OVER = Look(tone="idle", mark="✓", word="Over")
 SEEN = Look(tone="info", mark="●", word="Looked after")
 

@@ -38,9 +38,8 @@ def steering_table(choices: Sequence[SteeringView]) -> Component:
     """Which KL policy is at the wheel, where one was chosen."""
     if not choices:
         return html.P(t("No KL policy steers a run: what is proposed comes from rules alone."), className="quiet")
-    names = (t("For"), t("Name"), t("KL policy"), t("Said by"), html.Span(t("Deed"), className="unseen"))
-    head = html.Thead(html.Tr([html.Th(name, scope="col") for name in names]))
-    return html.Table([head, html.Tbody([_steering(choice) for choice in choices])], className="lines")
+    names = (t("For"), t("Name"), t("KL policy"), t("Set by"), html.Span(t("Deed"), className="unseen"))
+    return line_table(t("KL policies in force"), names, [_steering(choice) for choice in choices])
 
 
 def _steering(choice: SteeringView) -> Component:
@@ -88,7 +87,7 @@ def _steer(scope: str, holder: str) -> Component:
 
 def policy_table(policies: Sequence[PolicyView]) -> Component:
     rows = sorted(policies, key=lambda p: (_place(p.scope), p.name))
-    names = (t("For"), t("Name"), t("Policy"), t("Said by"), html.Span(t("Deed"), className="unseen"))
+    names = (t("For"), t("Name"), t("Policy"), t("Set by"), html.Span(t("Deed"), className="unseen"))
     return line_table(t("Policies"), names, [_row(policy) for policy in rows])
 
 

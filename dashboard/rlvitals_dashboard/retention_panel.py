@@ -23,7 +23,7 @@ KINDS = {
 
 
 def retention_table(choices: Sequence[RetentionView]) -> Component:
-    heads = [t("Project"), *(t(word) for word in KINDS.values()), t("Said by")]
+    heads = [t("Project"), *(t(word) for word in KINDS.values()), t("Set by")]
     names = [*heads, html.Span(t("Deed"), className="unseen")]
     return line_table(t("What is kept how long"), names, [_row(choice) for choice in choices])
 

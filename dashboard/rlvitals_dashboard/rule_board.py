@@ -14,11 +14,12 @@ from rlvitals.contract.rulebook import BoardRun, RuleBoardRow, RuleBoardView, St
 from rlvitals_dashboard.asking import ask_once, do, say, subject_of
 from rlvitals_dashboard.components import LONGEST_NAME, Component, aria, mark, panel, visible
 from rlvitals_dashboard.language import phrase, t
+from rlvitals_dashboard.line_table import line_table
 from rlvitals_dashboard.theme import SEVERITIES, STANDINGS
 from rlvitals_dashboard.words import number, plural
 
 HOLDS, QUIET, UNKNOWN, DORMANT, NOWHERE = "holds", "quiet", "unknown", "dormant", "nowhere"
-HOLD_NOW = phrase("hold now")
+HOLD_NOW = phrase("holding now")
 NAMED_MAX = 3
 """Runs that a line names."""
 
@@ -111,7 +112,7 @@ def board_panels(lines: Sequence[Line], runs: Sequence[BoardRun], prefix: str) -
             groups.setdefault(line.row.group, []).append(line)
     names = {run.id: run.name or run.id for run in runs}
     return [
-        panel(_heading(group), _table(some, names, prefix), count=str(len(some)))
+        panel(_heading(group), _table(_heading(group), some, names, prefix), count=str(len(some)))
         for group, some in groups.items()
         if some
     ]
@@ -121,11 +122,9 @@ def _heading(group: str) -> str:
     return t(HOLD_NOW).capitalize() if group == HOLD_NOW else group.replace("_", " ").capitalize()[:LONGEST_NAME]
 
 
-def _table(lines: Sequence[Line], names: Mapping[str, str], prefix: str) -> Component:
-    columns = (t("Rule"), t("Severity"), t("Stands"), t("Says"))
-    head = html.Thead(html.Tr([html.Th(name, scope="col") for name in columns]))
-    body = html.Tbody([_row(line, names, prefix) for line in lines])
-    return html.Table([head, body], className="lines rules")
+def _table(label: str, lines: Sequence[Line], names: Mapping[str, str], prefix: str) -> Component:
+    columns = (t("Rule"), t("Severity"), t("State"), t("Detail"))
+    return line_table(label, columns, [_row(line, names, prefix) for line in lines])
 
 
 def _row(line: Line, names: Mapping[str, str], prefix: str) -> Component:
@@ -182,11 +181,8 @@ def standings_table(row: RuleBoardRow, runs: Sequence[BoardRun], prefix: str) ->
         return html.P(words, className="quiet")
     order = list(STANDINGS)
     pairs = sorted(zip(runs, row.standings, strict=True), key=lambda pair: order.index(state_of(pair[1])))
-    columns = (t("Run"), t("Stands"), t("Value"), t("Limit"), t("Why"))
-    head = html.Thead(html.Tr([html.Th(name, scope="col") for name in columns]))
-    return html.Table(
-        [head, html.Tbody([_standing(run, standing, prefix) for run, standing in pairs])], className="lines"
-    )
+    columns = (t("Run"), t("State"), t("Value"), t("Limit"), t("Why"))
+    return line_table(t("On each run"), columns, [_standing(run, standing, prefix) for run, standing in pairs])
 
 
 def _standing(run: BoardRun, standing: StandingView, prefix: str) -> Component:

@@ -16,6 +16,7 @@ from rlvitals.contract.view import RunView
 from rlvitals_dashboard.api import Api, ApiError
 from rlvitals_dashboard.components import Component, folded, mark, named, notice, panel, visible
 from rlvitals_dashboard.language import t, woven
+from rlvitals_dashboard.line_table import line_table
 from rlvitals_dashboard.theme import CHANGES, SEVERITIES
 from rlvitals_dashboard.words import number, plural
 
@@ -90,26 +91,25 @@ def tried(told: BacktestView, names: Mapping[str, str]) -> Component:
 
 def _table(found: Sequence[Outcome], names: Mapping[str, str]) -> Component:
     columns = (t("Run"), t("Alert"), t("Severity"), t("In force now"), t("With this text"), t("Change"))
-    head = html.Thead(html.Tr([html.Th(name, scope="col") for name in columns]))
     rows = [
         html.Tr(
             [
                 html.Td(visible(names.get(one.run, one.run), 60), className="detail"),
                 html.Td(html.Code(one.alert)),
                 html.Td(mark(SEVERITIES[one.severity])),
-                html.Td([html.Span(t("now: "), className="phone"), _steps(one.before)]),
-                html.Td([html.Span(t("then: "), className="phone"), _steps(one.after)]),
+                html.Td(_steps(one.before)),
+                html.Td(_steps(one.after)),
                 html.Td(mark(CHANGES[one.kind])),
             ]
         )
         for one in found
     ]
-    return html.Div(html.Table([head, html.Tbody(rows)], className="lines"), className="scroll", tabIndex=0)
+    return line_table(t("Before and after"), columns, rows)
 
 
 def _steps(steps: Sequence[int]) -> str:
     if not steps:
-        return "quiet"
+        return t("quiet")
     shown = ", ".join(f"{step:,}" for step in steps[:STEPS_MAX])
     rest = len(steps) - STEPS_MAX
     told = t("step {steps}", steps=shown) if len(steps) == 1 else t("steps {steps}", steps=shown)
@@ -134,12 +134,9 @@ def _record(told: BacktestView) -> Component:
         false=false,
         rate=number(told.false_per_thousand),
     )
-    head = html.Thead(
-        html.Tr([html.Th(name, scope="col") for name in (t("Rule"), t("Severity"), t("Fired"), t("Right"))])
-    )
-    rows = [_rule(rule) for rule in told.rules]
-    table = html.Table([head, html.Tbody(rows)], className="lines") if rows else None
-    return panel(t("How right it is with this text"), [html.P(words), table])
+    title, names = t("How right it is with this text"), (t("Rule"), t("Severity"), t("Fired"), t("Right"))
+    table = line_table(title, names, [_rule(rule) for rule in told.rules]) if told.rules else None
+    return panel(title, [html.P(words), table])
 
 
 def _rule(rule: TriedRule) -> Component:

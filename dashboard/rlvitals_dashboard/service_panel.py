@@ -29,7 +29,7 @@ LATE_S = 60.0
 SMALL_DISK = 2 << 30
 _WELL = Look(tone="good", mark="●", word=phrase("Well"))
 _ILL = Look(tone="critical", mark="◆", word=phrase("Not well"))
-_NONE = Look(tone="idle", mark="○", word=phrase("Nothing waits"))
+_NONE = Look(tone="idle", mark="○", word=phrase("Empty"))
 _SOME = Look(tone="info", mark="…", word=phrase("Waits"))
 _LATE = Look(tone="warning", mark="▲", word=phrase("Waits long"))
 _UNITS = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
@@ -38,9 +38,9 @@ _UNITS = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")
 def service_panels(told: ServiceView, prefix: str) -> list[Component]:
     return [
         panel(t("The service"), _facts(told)),
-        panel(t("Its parts"), _parts(told.parts, told.heartbeat)),
-        panel(t("What waits"), _queues(told.queues, told.at)),
-        panel(t("What came in since it started"), _records(told)),
+        panel(t("Parts"), _parts(told.parts, told.heartbeat)),
+        panel(t("Queues"), _queues(told.queues, told.at)),
+        panel(t("Received since it started"), _records(told)),
         panel(t("More settings"), _elsewhere(prefix)),
     ]
 
@@ -66,7 +66,7 @@ def _facts(told: ServiceView) -> Component:
     return html.Dl(
         [
             fact(t("Version"), told.version),
-            fact(t("Does"), told.role, t("the role of this process")),
+            fact(t("Role"), told.role, t("the role of this process")),
             fact(t("Started"), when(told.started_at)),
             *_database(told.database),
             fact(t("Lag"), number(None) if told.lag_s is None else duration(told.lag_s), t("of the newest step")),
@@ -78,8 +78,8 @@ def _facts(told: ServiceView) -> Component:
 def _database(told: DatabaseView) -> list[Component]:
     facts = [
         fact(t("Database"), KINDS.get(told.kind, told.kind)),
-        fact(t("Its size"), size(told.size_bytes)),
-        fact(t("Runs in it"), f"{told.runs:,}"),
+        fact(t("Database size"), size(told.size_bytes)),
+        fact(t("Runs"), f"{told.runs:,}"),
     ]
     if told.free_bytes is None:
         return facts
@@ -94,7 +94,7 @@ def _database(told: DatabaseView) -> list[Component]:
 def _parts(parts: tuple[PartHealth, ...], heartbeat: HeartbeatView | None) -> Component:
     rows = [_part(part) for part in parts]
     names = (t("State"), t("Part"), t("What it says"))
-    return [line_table(t("Its parts"), names, rows), html.P(_watcher(heartbeat), className="quiet")]
+    return [line_table(t("Parts"), names, rows), html.P(_watcher(heartbeat), className="quiet")]
 
 
 def _part(part: PartHealth) -> Component:
@@ -114,7 +114,7 @@ def _watcher(heartbeat: HeartbeatView | None) -> Component:
 
 def _queues(queues: tuple[QueueView, ...], now: datetime) -> Component:
     return line_table(
-        t("What waits"),
+        t("Queues"),
         (t("State"), t("What"), t("How many"), t("The oldest since")),
         [_queue(q, now) for q in queues],
     )
@@ -147,7 +147,7 @@ def _elsewhere(prefix: str) -> Component:
     ways = {
         "channels": t("Channels: who is told of alerts, with a test"),
         "control/policies": t("Policies: who may steer which runs"),
-        "rules/edit": t("Rules: what rings, edited and tried"),
+        "rules/edit": t("Rules: what raises an alert, edited and tried"),
         "control/audit": t("Audit: who did what"),
     }
     return html.Ul([html.Li(dcc.Link(words, href=f"{prefix}{place}")) for place, words in ways.items()])

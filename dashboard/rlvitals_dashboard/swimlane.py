@@ -33,20 +33,23 @@ def swimlane(story: IncidentStory, way: Way) -> Component:
             html.Ol(rows, className="lanes"),
             _marks(t("Checkpoints"), [_saved(event, axis) for event in story.checkpoints]),
             _marks(t("Actions"), [_done(command, axis) for command in applied]),
-            html.Div(
-                [
-                    html.Span(t("step {step}", step=axis.first)),
-                    html.Span(
-                        t("first alert: step {step}", step=story.incident.onset_step),
-                        className="at-onset",
-                    ),
-                    html.Span(t("step {step}", step=axis.last)),
-                ],
-                className="lane-axis",
-            ),
+            _axis(story, onset),
         ],
         className="swimlane",
         style={"--onset": f"{onset:.4f}"},
+    )
+
+
+def _axis(story: IncidentStory, onset: float) -> Component:
+    """The first alert is named under its line: on that side of it where there is room."""
+    first, last = (t("step {step}", step=step) for step in (story.axis.first, story.axis.last))
+    words = t("first alert: step {step}", step=story.incident.onset_step)
+    return html.Div(
+        [
+            html.Span(words, className="at-onset late" if onset > 0.5 else "at-onset"),
+            html.Div([html.Span(first), html.Span(last)], className="lane-ends"),
+        ],
+        className="lane-axis",
     )
 
 

@@ -19,6 +19,7 @@ from rlvitals_dashboard.text_panel import (
     same_prompt,
     script_bar,
     step_strip,
+    strip_key,
     text_links,
 )
 from rlvitals_dashboard.text_view import LONGEST_WORDS, SHOWS, View
@@ -79,7 +80,9 @@ def step_block(steps: Sequence[TextStepView], here: int | None, view: View, way:
         _choice(t("Worst of the whole attempt"), bool(view.of), way(step=None, of="run", text="")),
     ]
     title = t("All steps") if here is None else t("Step {here}", here=here)
-    return panel(title, [html.Div(ways, className="chips"), step_strip(steps, here, way)], key="step-panel")
+    return panel(
+        title, [html.Div(ways, className="chips"), step_strip(steps, here, way), strip_key()], key="step-panel"
+    )
 
 
 def _way(label: str, step: int | None, key: str, way: Way) -> Component:

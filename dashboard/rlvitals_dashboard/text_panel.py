@@ -39,6 +39,20 @@ def step_strip(steps: Sequence[TextStepView], here: int | None, way: Way) -> Com
     )
 
 
+def strip_key() -> Component:
+    """What the bars tell, shape and word beside the colour."""
+    tones = {
+        "critical": t("with broken bytes, the higher the more"),
+        "warning": t("cut by the limit"),
+        "idle": t("neither"),
+    }
+    signs = [
+        html.Span([html.Span("■", className=f"mark tone-{tone}", **aria(hidden="true")), " ", words])
+        for tone, words in tones.items()
+    ]
+    return html.P(signs, className="strip-key")
+
+
 def _bar(step: TextStepView, most: int, is_here: bool, way: Way) -> Component:
     height = round(100 * math.log1p(step.invalid_utf8) / math.log1p(most)) if most else 0
     told = t("Step {step}: {completions}", step=step.step, completions=plural(step.texts, "completion"))

@@ -114,7 +114,7 @@ def test_the_band_and_the_place_of_parting_are_drawn() -> None:
     figure = compared_figure(metric, "AB", Axis.STEP, LIGHT)
     assert [t["name"] for t in figure["data"][:3]] == ["healthy least", "healthy greatest", "healthy middle"]
     (line,) = figure["layout"]["shapes"]
-    assert (line["x0"], line["label"]["text"]) == (1.0, "B parts")
+    assert (line["x0"], line["label"]["text"]) == (1.0, "B diverges")
 
 
 def test_a_scale_is_logarithmic_only_where_nothing_is_lost_by_it() -> None:

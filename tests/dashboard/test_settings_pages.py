@@ -80,7 +80,7 @@ def test_people_tokens_links_and_ages_of_data_are_looked_after(
 
     page.get_by_role("link", name="Sessions", exact=True).click()
     expect(page.locator("tbody tr").filter(has_text="this browser")).to_have_count(1)
-    press(page, "End everybody's")
+    press(page, "End all sessions")
     page.get_by_role("button", name="Yes, sign everybody out").click()
     expect(page.locator("#verdict")).to_contain_text("ended")
     expect(page.locator("tbody tr")).to_have_count(1)

@@ -175,7 +175,7 @@ def test_a_size_is_said_in_its_largest_unit(size: int | None, words: str) -> Non
 def test_what_waits_for_people_is_never_called_late() -> None:
     old = QueueView(name="decisions", waiting=1, since=NOW - timedelta(days=1))
     assert service_panel.queue_look(old, NOW).word == "Waits"
-    assert service_panel.queue_look(replace(old, waiting=0), NOW).word == "Nothing waits"
+    assert service_panel.queue_look(replace(old, waiting=0), NOW).word == "Empty"
 
 
 @pytest.mark.parametrize(

@@ -60,12 +60,12 @@ def heart(prefix: str) -> Heart:
                 stamp=fingerprint(command if waits else None),
                 make=lambda: panel(t("Waits for your decision"), decision(command, run)) if waits else None,
             ),
-            "course": Block(stamp=fingerprint(stations), make=lambda: panel(t("Its way"), course_list(stations))),
+            "course": Block(stamp=fingerprint(stations), make=lambda: panel(t("Progress"), course_list(stations))),
             "effect": Block(
                 stamp=fingerprint(effect),
                 make=lambda: panel(t("Its effect"), effect_panel(effect)) if effect else None,
             ),
-            "about": Block(stamp=fingerprint(command), make=lambda: panel(t("What it is"), _about(command))),
+            "about": Block(stamp=fingerprint(command), make=lambda: panel(t("Details"), _about(command))),
             "audit": Block(
                 stamp=fingerprint(lines), make=lambda: panel(t("In the audit"), audit_table(lines, prefix))
             ),

@@ -57,7 +57,7 @@ class Snapshot:
             "decisions": Block(stamp=fingerprint(self.proposed), make=lambda: self._decisions(prefix)),
             "actions": Block(
                 stamp=fingerprint(past),
-                make=lambda: panel(t("What became of it"), command_list(past, prefix, name_run=True)),
+                make=lambda: panel(t("Past actions"), command_list(past, prefix, name_run=True)),
             ),
         }
 

@@ -25,7 +25,10 @@ async def layout(api: Api, prefix: str, query: Query) -> Component:
     return html.Main(
         [
             html.Div(
-                [html.H1(t("Import")), html.P(t("A log of a past run, with what would have rung."))],
+                [
+                    html.H1(t("Import")),
+                    html.P(t("A log of a past run, and the alerts that it would have raised.")),
+                ],
                 className="page-head",
             ),
             _drop(),

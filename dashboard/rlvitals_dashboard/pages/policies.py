@@ -17,7 +17,7 @@ from rlvitals_dashboard.live import fingerprint
 from rlvitals_dashboard.policy_panel import new_policy, new_steering, policy_table, steering_table
 
 _PRECEDENCE = phrase(
-    "Of a run's and a rule's policy the more cautious one holds; without these the project's, else every run's."
+    "The more cautious of a run's and a rule's policy holds; without either the project's, then every run's."
 )
 
 
@@ -32,7 +32,7 @@ async def _look(api: Api, _query: Query) -> Mapping[str, Block]:
         ),
         "steering": Block(
             stamp=fingerprint(steering),
-            make=lambda: panel(t("KL policies at the wheel"), steering_table(steering)),
+            make=lambda: panel(t("KL policies in force"), steering_table(steering)),
         ),
     }
 

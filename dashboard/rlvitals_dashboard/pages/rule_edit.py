@@ -30,7 +30,7 @@ async def layout(api: Api, prefix: str, query: Query) -> Component:
     return html.Main(
         [
             html.Div(
-                [html.H1(t("Edit rules")), html.P(t("Over the shipped ones and the files."))],
+                [html.H1(t("Edit rules")), html.P(t("Yours come on top of the shipped ones."))],
                 className="page-head",
             ),
             nav.rule_tabs(prefix, "rules/edit"),
@@ -98,7 +98,7 @@ def _editor(text: str, place: str) -> Component:
     kept = html.P(t("This browser keeps what you type here until it is in force."), className="quiet")
     back = html.Button(t("Begin anew"), id="draft-anew", className="button")
     buttons = html.Div([force, back], className="buttons own")
-    return panel(t("Text"), [label, html.Div(id="draft-faults", role="status"), kept, buttons])
+    return panel(t("Rule file"), [label, html.Div(id="draft-faults", role="status"), kept, buttons])
 
 
 def heart(prefix: str) -> Heart:
