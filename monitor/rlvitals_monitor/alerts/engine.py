@@ -32,6 +32,7 @@ from rlvitals_monitor.store import alerts as table
 from rlvitals_monitor.store import evaluations
 from rlvitals_monitor.store.evaluations import Subject
 from rlvitals_monitor.store.series import read_steps
+from rlvitals_monitor.store.steering import newest_attempt
 
 STEPS_A_CALL = 500
 """Most steps judged in one transaction, so that a long backlog does not keep the run locked."""
@@ -46,7 +47,9 @@ class Advanced(NamedTuple):
 
 
 class Cache:
-    """Memories of attempts between calls. One is used only where the persisted cursor says that it is current."""
+    """Memories of attempts between calls, for the newest of each run: only what judges it changes its memory, so
+    that the persisted cursor says whether one is current. The alerts of an older one are ended at its last step.
+    """
 
     def __init__(self, limit: int = CACHED_ATTEMPTS) -> None:
         self._limit = limit
@@ -88,8 +91,11 @@ def advance(
         return Advanced(0, ())
     ordered = order(fit(rules, subject.config))
     found: list[Transition] = []
-    for older in table.open_before(connection, subject.run, attempt_number):
-        found += _supersede(connection, older, ordered, now, cache)
+    if newest_attempt(connection, subject.run) != attempt_number:
+        cache = None
+    else:
+        for older in table.open_before(connection, subject.run, attempt_number):
+            found += _supersede(connection, older, ordered, now, cache)
     steps = _judge(connection, subject, ordered, now, cache, limit, found)
     return Advanced(steps, tuple(found))
 

@@ -81,11 +81,8 @@ def mark_routed(connection: Connection, ids: Iterable[str]) -> None:
 
 
 def open_before(connection: Connection, run: str, attempt_number: int) -> list[int]:
-    """Earlier attempts that still have open alerts; none where ``attempt_number`` is not the newest."""
+    """Earlier attempts that still have open alerts."""
     ordinal = select(attempts.c.ordinal).where(attempts.c.number == attempt_number).scalar_subquery()
-    newest = select(attempts.c.number).where(attempts.c.run == run).order_by(attempts.c.ordinal.desc()).limit(1)
-    if connection.scalar(newest) != attempt_number:
-        return []
     rows = connection.scalars(
         select(alerts.c.attempt)
         .join(attempts, attempts.c.number == alerts.c.attempt)

@@ -180,6 +180,16 @@ def test_a_newer_attempt_ends_the_open_alerts_of_the_older(store: Store) -> None
     assert judge(store, second) == judge(store, first) == ()
 
 
+def test_what_a_process_remembers_of_an_attempt_that_was_ended_elsewhere_is_not_believed(store: Store) -> None:
+    number, mine = send(store, RUN[:9]), Cache()
+    judge(store, number, cache=mine)
+    judge(store, send(store, [QUIET], attempt="a2"), cache=Cache())
+    send(store, RUN[9:], first=10)
+    judge(store, number, cache=mine)
+    told = [(after, at) for _, _, after, at in recorded(store)]
+    assert told == [("firing", 8), ("resolved", 9), ("firing", 10), ("resolved", 15)], "none ends twice"
+
+
 def test_an_older_attempt_does_not_end_the_alerts_of_the_newer(store: Store) -> None:
     first = send(store, [QUIET] * 3)
     second = send(store, RUN[:9], attempt="a2")
