@@ -25,6 +25,7 @@ import httpx2
 
 from rlvitals.contract.codec import DecodeError, decode, dumps, loads
 from rlvitals_dashboard.language import Language, language
+from rlvitals_dashboard.shared_looks import SharedLooks
 
 T = TypeVar("T")
 W = TypeVar("W", bound="Wire")
@@ -99,7 +100,7 @@ class Wire:
     """``of_app(app)`` in one process, ``of_url(url, token)`` else. The calls are in classes by topic."""
 
     def __init__(self, client: httpx2.AsyncClient) -> None:
-        self._client = client
+        self._client, self.looks = client, SharedLooks()
 
     @classmethod
     def of_app(cls: type[W], app: Any) -> W:

@@ -21,9 +21,17 @@ from rlvitals_dashboard.run_view import Glance, View
 from rlvitals_dashboard.smoothing import find_smoothing
 from rlvitals_dashboard.words import number
 
+LOOK_BACK = 16
+"""Steps: where a look at new points begins is a multiple of it."""
+
 
 async def fresh_points(
-    api: Api, view: View, pulse: Pulse, charts: Sequence[str], glance: Glance | None = None
+    api: Api,
+    view: View,
+    pulse: Pulse,
+    change: Change,
+    charts: Sequence[str],
+    glance: Glance | None = None,
 ) -> dict[str, SeriesView]:
     """The points after those that are drawn; a little overlap, since a writer may be late with its share."""
     if _held(pulse, glance) or not charts:
@@ -31,7 +39,10 @@ async def fresh_points(
     known = [pulse.at[m] for m in charts if m in pulse.at]
     newest = max(known, default=-1)
     first = max(min(known, default=0) + 1, newest - LONGEST_TAIL)
-    found = await api.series(view.run, charts, attempt=view.attempt, first=first)
+    # pages that are a point apart ask the same
+    first -= first % LOOK_BACK
+    asked = ("series", view.run, view.attempt, tuple(charts), first, change.version)
+    found = await api.looks.ask(asked, lambda: api.series(view.run, charts, attempt=view.attempt, first=first))
     return {m: _after(s, pulse.at.get(m, -1)) for m, s in found.items()}
 
 

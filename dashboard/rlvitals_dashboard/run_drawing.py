@@ -23,7 +23,7 @@ from rlvitals_dashboard.theme import pick
 async def draw_run(api: Api, view: View, theme: str) -> tuple[list[Component], Component, dict[str, Any]]:
     """The charts, the words above them, and the pulse."""
     version = (await api.changes(view.run, 0, 0)).version
-    now = await Snapshot.take(api, view)
+    now = await Snapshot.share(api, view, version)
     shown = [m.metric for m in now.drawn(view)]
     before = now.earlier(view)
     series, *earlier = await asyncio.gather(

@@ -75,6 +75,12 @@ class Snapshot:
             incidents=incidents,
         )
 
+    @classmethod
+    async def share(cls, api: Api, view: View, version: int) -> Snapshot:
+        """As `take`; ``version`` is what the service has told the visitor of this run."""
+        asked = ("snapshot", view.run, view.attempt, version)
+        return await api.looks.ask(asked, lambda: cls.take(api, view))
+
     def panels(self, view: View) -> tuple[Panel, ...]:
         if view.find.strip():
             return search(self.metrics, self.alerts, view.find.strip())

@@ -71,9 +71,9 @@ def beat(fake: FakeService, pulse: Pulse, view: View = VIEW, glance: Glance | No
     async def main() -> tuple[Any, ...]:
         visitor.set(Visitor(cookie=COOKIE, host="localhost"))
         async with Api.of_app(fake.app) as api:
-            now = await Snapshot.take(api, view)
-            fresh = await fresh_points(api, view, pulse, CHARTS, glance)
-            return beat_of(pulse, Change(version=9), now, view, fresh, CHARTS, glance)
+            now, change = await Snapshot.take(api, view), Change(version=9)
+            fresh = await fresh_points(api, view, pulse, change, CHARTS, glance)
+            return beat_of(pulse, change, now, view, fresh, CHARTS, glance)
 
     return asyncio.run(main())
 

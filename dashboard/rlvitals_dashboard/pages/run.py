@@ -32,7 +32,7 @@ HEAT_MS = 15_000
 
 async def layout(api: Api, run: str, query: Mapping[str, str]) -> Component:
     view = View.read(dict(query) | {"run": run})
-    now = await Snapshot.take(api, view)
+    now = await Snapshot.share(api, view, (await api.changes(run, 0, 0)).version)
     part = {name: html.Div(now.part(name), id=f"run-{name}") for name in PARTS}
     tools = html.Div([search_box(view), html.Div(id="tools", className="choices")], className="tools")
     drawn = [
@@ -144,8 +144,8 @@ def _register_live(app: Dash, api: Api) -> None:
         charts = [i["metric"] for i in ids]
         try:
             change = await next_change(api, view.run, pulse.version)
-            now = await Snapshot.take(api, view)
-            fresh = await fresh_points(api, view, pulse, charts, glance)
+            now = await Snapshot.share(api, view, change.version)
+            fresh = await fresh_points(api, view, pulse, change, charts, glance)
         except SignInNeeded as error:
             return answer(charts, head=notice(t("Sign in to go on"), str(error), tone="warning"))
         except ApiError as error:
