@@ -1,20 +1,18 @@
-"""Commands as people see them: what waits for a decision, what a run can be asked for, what became of each."""
+"""Commands as people see them: what waits for a decision, and what a run can be asked for."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from urllib.parse import quote
+from collections.abc import Iterator
 
 from dash import dcc, html
 
 from rlvitals.contract.alert import Alert
-from rlvitals.contract.command import ARGUMENT_KINDS, CommandKind, CommandState, Knob
+from rlvitals.contract.command import ARGUMENT_KINDS, CommandKind, Knob
 from rlvitals.contract.steering import SteeredView
 from rlvitals.contract.view import CommandView, RunView
 from rlvitals_dashboard.alert_panel import evidence
 from rlvitals_dashboard.asking import ask_once, do, say, say_number, subject_of
-from rlvitals_dashboard.components import LONGEST_NAME, Component, aria, folded, mark, named, visible, when
-from rlvitals_dashboard.course import Station
+from rlvitals_dashboard.components import LONGEST_NAME, Component, folded, mark, named, visible, when
 from rlvitals_dashboard.language import counted, phrase, t, woven
 from rlvitals_dashboard.theme import COMMAND_STATES, SEVERITIES
 from rlvitals_dashboard.words import number, plural
@@ -130,12 +128,12 @@ def _change(command: CommandView, run: RunView) -> Iterator[Component]:
         yield from woven(
             "From {before} to {after}",
             before=html.B(number(run.kl_coef)),
-            after=html.B(number(_rounded(command))),
+            after=html.B(number(rounded(command))),
         )
     elif command.kind is CommandKind.SET_KNOB:
-        yield from woven("To {value}", value=html.B(number(_rounded(command))))
+        yield from woven("To {value}", value=html.B(number(rounded(command))))
     elif command.kind is CommandKind.SCALE_LR:
-        yield from woven("Times {factor}", factor=html.B(number(_rounded(command))))
+        yield from woven("Times {factor}", factor=html.B(number(rounded(command))))
     elif command.kind is CommandKind.PAUSE and command.argument is not None:
         yield from woven("For at most {seconds} s", seconds=html.B(number(command.argument)))
 
@@ -147,7 +145,7 @@ def _approval(command: CommandView) -> Component:
         "approve",
         command.id,
         t(_ARGUMENTS.get(command.kind, phrase("Value"))),
-        _rounded(command),
+        rounded(command),
         low=bounds.low if bounds else None,
         high=bounds.high if bounds else None,
         hint=hint,
@@ -160,7 +158,7 @@ def _denial(command: CommandView) -> Component:
     return html.Div([say("deny", command.id, "reason", t("Why")), do(t("Yes, deny"), "deny", command.id)])
 
 
-def _rounded(command: CommandView) -> float | None:
+def rounded(command: CommandView) -> float | None:
     """The proposal with as many digits as a person can judge, unless that would leave the bounds."""
     if command.argument is None:
         return None
@@ -171,7 +169,7 @@ def _rounded(command: CommandView) -> float | None:
 def own_commands(run: RunView) -> Component:
     """What this run can be asked for, each behind one question; what it cannot do, with its reason."""
     kinds = [kind for kind in KINDS if kind is not CommandKind.SET_KNOB]
-    reasons = {kind: run.capabilities.get(kind.value, "the run did not say that it can") for kind in kinds}
+    reasons = {kind: run.capabilities.get(kind.value, t("the run did not say that it can")) for kind in kinds}
     able = [_own(run, kind) for kind in kinds if not reasons[kind]]
     able += [_own_knob(run, name, knob) for name, knob in run.knobs.items()]
     unable = [html.Li([html.Span(t(KINDS[k])), html.Span(visible(why, 300))]) for k, why in reasons.items() if why]
@@ -227,71 +225,3 @@ def _own_knob(run: RunView, name: str, knob: Knob) -> Component:
     field = say_number("own", subject, t("New value"), None, low=knob.low, high=knob.high, hint=hint)
     act = html.Div([field, say("own", subject, "why", t("Why")), do(t("Yes: set it"), "own", subject)])
     return ask_once(woven("Set {name}", name=visible(name, 40)), t(CONSEQUENCES[kind]), act)
-
-
-def command_list(commands: Sequence[CommandView], prefix: str = "", *, name_run: bool = False) -> Component:
-    """Newest first. With ``prefix`` each row leads to the command's own page."""
-    past = sorted(
-        (c for c in commands if c.state is not CommandState.PROPOSED), key=lambda c: c.created_at, reverse=True
-    )
-    if not past:
-        return html.P(t("No action so far."), className="quiet")
-    return html.Ol([_row(c, prefix, name_run=name_run) for c in past], className="commands")
-
-
-def _row(command: CommandView, prefix: str, *, name_run: bool) -> Component:
-    look = COMMAND_STATES[command.state]
-    where = t(" at step {step}", step=command.step) if command.step is not None else ""
-    who = command.decided_by or command.who
-    name: Component = html.Strong(title(command))
-    if prefix:
-        name = dcc.Link(name, href=f"{prefix}control/command/{quote(command.id, safe='')}")
-    run = woven(" on {run}", run=visible(command.run, LONGEST_NAME)) if name_run else []
-    return html.Li(
-        [
-            html.Div([mark(look), name, *outcome(command), where]),
-            html.Div(
-                [
-                    *(visible(who, LONGEST_NAME) if who else ["policy"]),
-                    *run,
-                    ", ",
-                    when(command.decided_at or command.created_at),
-                ],
-                className="muted",
-            ),
-            html.Div(visible(command.reason, 300), className="muted") if command.reason else None,
-        ]
-    )
-
-
-def outcome(command: CommandView) -> list[Component]:
-    """What it changed, as it was read back; before that, what it would change."""
-    if command.after is not None or command.before is not None:
-        return [" ", html.B(f"{number(command.before)} → {number(command.after)}")]
-    if command.argument is None:
-        return []
-    if command.kind is CommandKind.PAUSE:
-        return woven(" for at most {seconds} s", seconds=html.B(number(command.argument)))
-    return [t(" by ") if command.kind is CommandKind.SCALE_LR else t(" to "), html.B(number(command.argument))]
-
-
-def course_list(stations: Sequence[Station]) -> Component:
-    return html.Ol([_station(station) for station in stations], className="course")
-
-
-def _station(station: Station) -> Component:
-    sign = "✕" if station.ill else "✓" if station.passed else "○"
-    tone = "critical" if station.ill else "good" if station.passed else "idle"
-    said: list[Component] = [*visible(station.who, LONGEST_NAME)] if station.who else []
-    if station.at is not None:
-        said += [", " if said else "", when(station.at)]
-    if station.note:
-        said += [", " if said else "", station.note]
-    words = html.Span(t("passed") if station.passed else t("still to come"), className="unseen")
-    return html.Li(
-        [
-            html.Span(sign, className="mark", **aria(hidden="true")),
-            html.Div([html.Strong(station.title), words, html.Div(said, className="muted") if said else None]),
-        ],
-        className=f"tone-{tone}",
-    )

@@ -13,7 +13,8 @@ from rlvitals.contract.incident import IncidentStory, IncidentView
 from rlvitals.contract.view import TextView
 from rlvitals_dashboard.alert_panel import alert_card
 from rlvitals_dashboard.asking import ask_once, do, say, subject_of
-from rlvitals_dashboard.command_panel import command_list, decision
+from rlvitals_dashboard.command_list import command_list
+from rlvitals_dashboard.command_panel import decision
 from rlvitals_dashboard.components import (
     LONGEST_NAME,
     Component,

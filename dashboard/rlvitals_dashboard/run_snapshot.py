@@ -16,7 +16,8 @@ from rlvitals.contract.incident import IncidentView
 from rlvitals.contract.view import AttemptView, CommandView, EventView, MetricView, RuleView, RunView, TextView
 from rlvitals_dashboard.alert_panel import alert_list
 from rlvitals_dashboard.api import Api
-from rlvitals_dashboard.command_panel import command_list, decision
+from rlvitals_dashboard.command_list import command_list
+from rlvitals_dashboard.command_panel import decision
 from rlvitals_dashboard.components import Component, panel, rule_list, run_head, text_list
 from rlvitals_dashboard.config_panel import config_panel
 from rlvitals_dashboard.hook_panel import checkpoint_panel, hook_panel

@@ -12,7 +12,7 @@ from plotly.utils import PlotlyJSONEncoder
 from rlvitals.contract.alert import AlertState, Severity
 from rlvitals.contract.command import Bounds, CommandKind, CommandState
 from rlvitals.contract.view import RunState
-from rlvitals_dashboard import alert_panel, command_panel, components
+from rlvitals_dashboard import alert_panel, command_list, command_panel, components
 from tests.dashboard.fake import RUN, FakeService
 from tests.dashboard.synthetic import lively
 
@@ -79,12 +79,12 @@ def test_a_proposal_is_rounded_but_never_out_of_its_bounds(fake: FakeService) ->
 
     long = replace(fake.commands["c-1"], argument=6.303944201, bounds=Bounds(low=0.04, high=400))
     tight = replace(long, bounds=Bounds(low=6.303, high=6.304))
-    assert command_panel._rounded(long) == 6.3
-    assert command_panel._rounded(tight) == 6.303944201
+    assert command_panel.rounded(long) == 6.3
+    assert command_panel.rounded(tight) == 6.303944201
 
 
 def test_past_actions_show_before_and_after_and_who(fake: FakeService) -> None:
-    words = said(command_panel.command_list(list(fake.commands.values())))
+    words = said(command_list.command_list(list(fake.commands.values())))
     assert "0.8 → 0.4" in words
     assert "at step 96" in words
     assert "anna" in words

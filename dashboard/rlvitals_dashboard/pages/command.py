@@ -13,7 +13,8 @@ from rlvitals.contract.view import CommandView, RunView
 from rlvitals_dashboard import nav
 from rlvitals_dashboard.api import Api
 from rlvitals_dashboard.audit_panel import audit_table
-from rlvitals_dashboard.command_panel import course_list, decision, outcome, title
+from rlvitals_dashboard.command_list import course_list, outcome
+from rlvitals_dashboard.command_panel import decision, title
 from rlvitals_dashboard.components import Component, fact, mark, named, panel, visible, when
 from rlvitals_dashboard.course import course, ranks_of
 from rlvitals_dashboard.deeds import verdict_place
@@ -29,8 +30,8 @@ async def layout(api: Api, prefix: str, command: str) -> Component:
     blocks = await heart(prefix).draw(api, {"command": command})
     return html.Main(
         [
-            nav.tabs(prefix, "control"),
             blocks["head"],
+            nav.tabs(prefix, "control"),
             html.Div(
                 [
                     html.Div(

@@ -14,7 +14,8 @@ from rlvitals.contract.command import CommandState
 from rlvitals.contract.view import CommandView, RunState, RunView
 from rlvitals_dashboard import nav
 from rlvitals_dashboard.api import Api, ApiError, NotFound
-from rlvitals_dashboard.command_panel import command_list, decision, own_commands, steered_by
+from rlvitals_dashboard.command_list import command_list
+from rlvitals_dashboard.command_panel import decision, own_commands, steered_by
 from rlvitals_dashboard.components import Component, notice, panel
 from rlvitals_dashboard.deeds import verdict_place
 from rlvitals_dashboard.heart import Block, Heart, Query
