@@ -159,12 +159,13 @@ class _Heap:
 
 
 def _report(stream: Stream, seen: dict[int, float], heap: _Heap, alone: float, beats: int) -> None:
-    """A step that was overtaken by the next on its way is on the screen when the next one is."""
+    """A step that was overtaken by the next on its way is on the screen when the next one is. What was on the screen
+    when the looking began came at a time that nobody saw."""
     shown = sorted(seen)
     taken = []
     for step, at in sorted(stream.ended.items()):
         later = next((one for one in shown if one >= step), None)
-        if shown and step >= shown[0] and later is not None:
+        if shown and step > shown[0] and later is not None:
             taken.append(seen[later] - at)
     ordered = sorted(taken)
     if not ordered:
