@@ -1,4 +1,4 @@
-"""The Dash application on an existing FastAPI app: shell, the table of pages, and the door."""
+"""The Dash application on an existing FastAPI app: the table of pages, and the door."""
 
 from __future__ import annotations
 
@@ -10,18 +10,16 @@ from time import time
 from typing import Any, TypeAlias
 from urllib.parse import parse_qsl, unquote
 
-from dash import ALL, ClientsideFunction, Dash, Input, Output, State, dcc, html
+from dash import ALL, ClientsideFunction, Dash, Input, Output, State, html
 from fastapi import FastAPI
 from fastapi.responses import JSONResponse
 
-from rlvitals_dashboard import deeds, nav, problem_banner
+from rlvitals_dashboard import deeds, nav, problem_banner, run_browser
 from rlvitals_dashboard.api import Api, ApiError
-from rlvitals_dashboard.components import Component, aria, visible
-from rlvitals_dashboard.display_choice import browser_phrases, display_choice
+from rlvitals_dashboard.components import Component, visible
 from rlvitals_dashboard.failed_page import failed_page, no_such_page
-from rlvitals_dashboard.failure_banner import failure_banner, live_sign
 from rlvitals_dashboard.gate import Gate
-from rlvitals_dashboard.language import language, t, with_language
+from rlvitals_dashboard.language import language, with_language
 from rlvitals_dashboard.nav import PREFIX
 from rlvitals_dashboard.page_policy import PagePolicy, policy
 from rlvitals_dashboard.pages import audit as audit_page
@@ -42,6 +40,7 @@ from rlvitals_dashboard.pages import service as service_page
 from rlvitals_dashboard.pages import settings as settings_page
 from rlvitals_dashboard.pages import silences as silences_page
 from rlvitals_dashboard.pages import texts as texts_page
+from rlvitals_dashboard.shell import shell
 from rlvitals_dashboard.theme import css_variables
 
 COMMAND, RULE = "control/command/", "rules/rule/"
@@ -84,7 +83,7 @@ def create_dash(server: FastAPI, api: Api, prefix: str = PREFIX) -> Dash:
         add_log_handler=False,
         **options,
     )
-    app.layout = lambda: _shell(prefix)
+    app.layout = lambda: shell(prefix)
     _name_the_language(app)
     _register_router(app, api, prefix)
     _register_browser(app)
@@ -110,43 +109,6 @@ def create_dash(server: FastAPI, api: Api, prefix: str = PREFIX) -> Dash:
     server.add_middleware(Gate, api=api, prefix=prefix)
     server.add_middleware(PagePolicy, policy=policy(app.csp_hashes()), prefix=prefix)
     return app
-
-
-def _shell(prefix: str) -> Component:
-    return html.Div(
-        [
-            dcc.Location(id="url", refresh="callback-nav"),
-            dcc.Store(id="theme"),
-            dcc.Store(id="done"),
-            dcc.Store(id="retry"),
-            dcc.Store(id="routed"),
-            html.A(t("Skip to the content"), href="#page", className="skip"),
-            html.Header(
-                [
-                    dcc.Link(
-                        [html.Span(className="logo"), html.Span("RL Vitals")], href=prefix, className="brand"
-                    ),
-                    nav.menu_button(),
-                    html.Nav(nav.bar(prefix, ""), id="nav", className="nav", **aria(label=t("Pages"))),
-                    html.Span(id="crumbs", className="crumbs"),
-                    live_sign(),
-                    display_choice(),
-                    html.Button(
-                        html.Span(className="theme-icon"),
-                        id="theme-toggle",
-                        className="icon-button",
-                        title=t("Light or dark"),
-                        **aria(label=t("Switch between light and dark")),
-                    ),
-                ],
-                className="top",
-            ),
-            failure_banner(prefix),
-            problem_banner.problem_banner(),
-            html.Div(id="page"),
-            browser_phrases(),
-        ]
-    )
 
 
 def _name_the_language(app: Any) -> None:
@@ -254,7 +216,7 @@ def _register_browser(app: Dash) -> None:
     does("toLine", Input({"type": "to-line", "line": ALL}, "n_clicks"))
     compare_page.register_browser(register)
     runs_page.register_browser(register)
-    run_page.register_browser(register)
+    run_browser.register_browser(register)
 
 
 def _close_the_rest(server: FastAPI) -> None:

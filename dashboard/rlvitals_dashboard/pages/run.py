@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dash import ALL, ClientsideFunction, Dash, Input, Output, State, dcc, html, no_update
+from dash import ALL, Dash, Input, Output, State, dcc, html, no_update
 from dash.exceptions import PreventUpdate
 
 from rlvitals_dashboard import nav
@@ -20,14 +20,11 @@ from rlvitals_dashboard.language import t
 from rlvitals_dashboard.live import WATCH_MS, Pulse, after_trouble, next_change
 from rlvitals_dashboard.nav import PREFIX
 from rlvitals_dashboard.run_beat import answer, beat_of, fresh_points
+from rlvitals_dashboard.run_beside import HEAT_MS, register_beside
 from rlvitals_dashboard.run_drawing import draw_run
-from rlvitals_dashboard.run_heat import heat_panel
 from rlvitals_dashboard.run_snapshot import BESIDE, PARTS, Snapshot
-from rlvitals_dashboard.run_texts import texts_at
 from rlvitals_dashboard.run_tools import scrubber, search_box
 from rlvitals_dashboard.run_view import Glance, View
-
-HEAT_MS = 15_000
 
 
 async def layout(api: Api, run: str, query: Mapping[str, str]) -> Component:
@@ -67,7 +64,7 @@ async def layout(api: Api, run: str, query: Mapping[str, str]) -> Component:
 def register(app: Dash, api: Api) -> None:
     """All callbacks of the page. Each is short: read, ask, draw."""
     _register_draw(app, api)
-    _register_beside(app, api)
+    register_beside(app, api)
     _register_live(app, api)
 
 
@@ -85,34 +82,6 @@ def _register_draw(app: Dash, api: Api) -> None:
             return await draw_run(api, View.read(data), theme)
         except ApiError as error:
             return notice(error.title, error.detail, tone="warning"), "", no_update
-
-
-def _register_beside(app: Dash, api: Api) -> None:
-    """What is drawn beside the charts: distributions over the steps, and completions of the step looked at."""
-
-    @app.callback(
-        Output("heats", "children"),
-        Input("view", "data"),
-        Input("theme", "data"),
-        Input("heat-watch", "n_intervals"),
-        State("glance", "data"),
-        websocket=True,
-    )
-    async def heats(data: Mapping[str, Any], theme: str, ticks: int | None, glance: Mapping[str, Any]) -> Any:
-        view = View.read(data)
-        if ticks and (Glance.read(glance).paused or view.last is not None):
-            raise PreventUpdate
-        try:
-            return await heat_panel(api, view, theme)
-        except ApiError as error:
-            return no_update if ticks else notice(error.title, error.detail, tone="warning")
-
-    @app.callback(Output("step-texts", "children"), Input("glance", "data"), State("view", "data"))
-    async def texts(glance: Mapping[str, Any], data: Mapping[str, Any]) -> Any:
-        try:
-            return await texts_at(api, View.read(data), Glance.read(glance))
-        except ApiError as error:
-            return notice(error.title, error.detail, tone="warning")
 
 
 def _register_live(app: Dash, api: Api) -> None:
@@ -151,23 +120,3 @@ def _register_live(app: Dash, api: Api) -> None:
         except ApiError as error:
             return answer(charts, beat=pulse.data(trouble=await after_trouble(error)))
         return beat_of(pulse, change, now, view, fresh, charts, glance)
-
-
-def register_browser(register: Any) -> None:
-    """What the browser does by itself; the functions are in assets/run.js."""
-
-    def does(name: str, *wires: Any) -> None:
-        register(ClientsideFunction("run", name), *wires)
-
-    view, glance = State("view", "data"), State("glance", "data")
-    does("address", Input("view", "data"), Input("glance", "data"))
-    does("zoom", Input({"type": "chart", "metric": ALL}, "relayoutData"), view)
-    does("heatZoom", Input({"type": "heat", "metric": ALL}, "relayoutData"), view)
-    does("unzoom", Input("unzoom", "n_clicks"), view)
-    does("pick", Input({"type": "pick", "what": ALL, "value": ALL}, "n_clicks"), view)
-    does("find", Input("find", "value"), view)
-    does("fold", Input({"type": "fold", "family": ALL}, "n_clicks"), view)
-    does("more", Input({"type": "more", "family": ALL}, "n_clicks"), view)
-    does("glanced", Input("glance", "data"), Input("families", "children"), Input("beat", "data"), view)
-    does("hold", Input("hold", "n_clicks"), glance)
-    does("follow", Input("follow", "n_clicks"), view)
