@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from dash import html
 
-from rlvitals.contract.alert import Alert, AlertState
+from rlvitals.contract.alert import Alert, AlertState, Silenced
 from rlvitals_dashboard.asking import do
-from rlvitals_dashboard.components import LONGEST_NAME, Component, folded, mark, visible
+from rlvitals_dashboard.components import LONGEST_NAME, Component, folded, mark, visible, when
 from rlvitals_dashboard.language import t, woven
 from rlvitals_dashboard.theme import ALERT_STATES, SEVERITIES
 from rlvitals_dashboard.words import number
@@ -40,10 +40,18 @@ def alert_card(alert: Alert) -> Component:
             html.P([html.B(t("What to do: ")), *visible(alert.advice, 800)], className="advice")
             if alert.advice
             else None,
+            html.P(silenced(alert.silenced), className="muted") if alert.silenced else None,
             html.Footer([*_runbook(alert.runbook), *_deeds(alert)]),
         ],
         className=f"alert tone-{look.tone}{quiet}",
     )
+
+
+def silenced(told: Silenced) -> list[Component]:
+    """That nobody hears of it, until when, who asked for that, and why."""
+    who = visible(told.who or t("somebody"), LONGEST_NAME)
+    words = woven("Silenced by {who}: nobody is told of it; ends {moment}.", who=who, moment=when(told.until))
+    return [*words, " ", html.Q(visible(told.why, 200))] if told.why else words
 
 
 def evidence(alert: Alert) -> list[Component]:

@@ -226,13 +226,8 @@ class Api(AccessApi, RunsApi):
         await self._post(f"/commands/{segment(command)}/deny", {"reason": reason})
 
     async def command(self, command: str) -> CommandView:
-        """One of any run; the audit tells whose it is."""
-        lines, _ = await self.audit({"command": command})
-        mine = await self.commands(lines[0].run) if lines else ()
-        found = next((known for known in mine if known.id == command), None)
-        if found is None:
-            raise NotFound("Not found", f"there is no command {command[:64]!r}")
-        return found
+        """One of any run."""
+        return one(CommandView, await self._get(f"/commands/{segment(command)}"))
 
     async def audit(self, wanted: Mapping[str, str]) -> tuple[tuple[AuditView, ...], str]:
         """Newest first, and the cursor of older lines ("" where there are none). ``wanted`` may have run, command,

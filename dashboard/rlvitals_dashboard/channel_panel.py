@@ -11,7 +11,7 @@ from rlvitals.contract.alert import Severity
 from rlvitals.contract.channelbook import ChannelBookView
 from rlvitals.contract.view import ChannelView, DeliveryView, SendView
 from rlvitals_dashboard.asking import ask_once, do, say
-from rlvitals_dashboard.components import LONGEST_NAME, Component, fact, mark, panel, visible, when
+from rlvitals_dashboard.components import LONGEST_NAME, Component, fact, folded, mark, panel, visible, when
 from rlvitals_dashboard.language import phrase, t, woven
 from rlvitals_dashboard.line_table import line_table
 from rlvitals_dashboard.problem_banner import SHOWN_MAX
@@ -19,6 +19,8 @@ from rlvitals_dashboard.theme import DELIVERY_STATES, SEVERITIES, Look
 from rlvitals_dashboard.words import plural
 
 KINDS = ("slack", "discord", "feishu", "dingtalk", "wecom", "telegram", "teams", "email", "webhook")
+OPTIONS = {"telegram": ("chat_id", "message_thread_id"), "email": ("from", "to", "user")}
+"""What only one kind asks for."""
 SEVERITY_NAMES = tuple(severity.value for severity in Severity)
 VERDICTS_OF_SENDS = {
     "delivered": phrase("taken"),
@@ -99,11 +101,26 @@ def new_channel() -> Component:
     about = [
         say("make-channel", "", "name", t("Name")),
         say("make-channel", "", "kind", t("Kind"), holder="slack, discord, feishu, …", choices=KINDS),
-        say("make-channel", "", "url", t("Address"), holder="https://…"),
+        say("make-channel", "", "url", t("Address"), holder="https://…, smtps://host:465"),
         say("make-channel", "", "secret", t("Secret, if it has one"), kind="password"),
         say("make-channel", "", "severity", t("From which severity on"), value="warning", choices=SEVERITY_NAMES),
         say("make-channel", "", "match", t("Only alerts that fit"), holder="project=math-*, rule!=kl_*"),
         say("make-channel", "", "language", t("Language"), value="en", choices=("en", "zh")),
+        folded(
+            t("For Telegram"),
+            [
+                say("make-channel", "", "chat_id", t("Chat"), holder="-1001234567890, @channel"),
+                say("make-channel", "", "message_thread_id", t("Topic, if it has some"), holder="42"),
+            ],
+        ),
+        folded(
+            t("For mail"),
+            [
+                say("make-channel", "", "from", t("From"), holder="RL Vitals <vitals@mail.example>"),
+                say("make-channel", "", "to", t("To"), holder="team@mail.example, ann@mail.example"),
+                say("make-channel", "", "user", t("User, whose password is the secret")),
+            ],
+        ),
         do(t("Yes, add it"), "make-channel", ""),
     ]
     words = t(

@@ -17,7 +17,7 @@ from rlvitals.contract.view import CommandView, SilencePurpose, SilenceState, Si
 from rlvitals_dashboard import access_deeds, incident_deeds, rule_deeds
 from rlvitals_dashboard.api import Api, ApiError
 from rlvitals_dashboard.asking import parts_of
-from rlvitals_dashboard.channel_panel import send_list
+from rlvitals_dashboard.channel_panel import OPTIONS, send_list
 from rlvitals_dashboard.components import Component, notice, visible, when
 from rlvitals_dashboard.language import t, woven
 from rlvitals_dashboard.policy_panel import scope_word
@@ -165,7 +165,11 @@ async def _choose_policy(api: Api, subject: str, said: Said) -> Component:
     made = await api.choose_policy(scope, words_of(said, "name"), Policy(policy))
     return notice(
         t("From now on: {policy}.", policy=made.policy.value),
-        woven("For the {scope} {name}.", scope=scope_word(made.scope), name=html.B(visible(made.name, 128))),
+        [
+            *woven("For the {scope} {name}.", scope=scope_word(made.scope), name=html.B(visible(made.name, 128))),
+            *([" ", *visible(made.note, 400)] if made.note else []),
+        ],
+        tone="warning" if made.note else "info",
     )
 
 
@@ -192,7 +196,8 @@ async def _check_audit(api: Api, _subject: str, _said: Said) -> Component:
 
 
 async def _make_channel(api: Api, _subject: str, said: Said) -> Component:
-    body: dict[str, Any] = {name: words_of(said, name) for name in CHANNEL_KEYS if words_of(said, name)}
+    keys = (*CHANNEL_KEYS, *OPTIONS.get(words_of(said, "kind"), ()))
+    body: dict[str, Any] = {name: words_of(said, name) for name in keys if words_of(said, name)}
     matchers = [one.strip() for one in words_of(said, "match").split(",") if one.strip()]
     await api.make_channel(body | ({"match": matchers} if matchers else {}))
     return notice(t("{channel} is there.", channel=body["name"]), t("Send it a test."), tone="good")

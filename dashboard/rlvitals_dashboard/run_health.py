@@ -10,6 +10,7 @@ from dash import dcc, html
 from rlvitals.contract.alert import Alert, AlertState
 from rlvitals.contract.incident import IncidentView
 from rlvitals.contract.view import RuleView, RunView
+from rlvitals_dashboard.alert_panel import silenced
 from rlvitals_dashboard.asking import do, subject_of
 from rlvitals_dashboard.components import LONGEST_NAME, Component, fact, mark, visible, when
 from rlvitals_dashboard.language import counted, t, woven
@@ -35,6 +36,7 @@ def health_card(
                     fact(t("Since"), _since(worst)),
                     fact(t("What to do"), _advice(worst, run), ""),
                     fact(t("Looked after by"), _who(worst, alerts)),
+                    *_silenced(worst, alerts),
                 ],
                 className="facts",
             ),
@@ -86,6 +88,18 @@ def _who(incident: IncidentView, alerts: Sequence[Alert]) -> Component:
     said = html.Span(visible(", ".join(names), LONGEST_NAME)) if names else html.Span(t("nobody yet"))
     act = do(t("I look after it"), "acknowledge-all", subject_of(*free), tone="quiet") if free else None
     return html.Div([said, act], className="who")
+
+
+def _silenced(incident: IncidentView, alerts: Sequence[Alert]) -> list[Component]:
+    """Of its firing alerts; those of which people are still told are counted."""
+    mine = [a for a in alerts if a.id in incident.alert_ids and a.state is AlertState.FIRING]
+    hushed = [a.silenced for a in mine if a.silenced is not None]
+    if not hushed:
+        return []
+    words = silenced(min(hushed, key=lambda one: one.until))
+    left = len(mine) - len(hushed)
+    loud = counted(left, "{count} other alert of it is told.", "{count} other alerts of it are told.")
+    return [fact(t("Silenced"), html.Span([*words, " ", loud] if left else words))]
 
 
 def _other(incident: IncidentView, below: str) -> list[Component]:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from plotly.utils import PlotlyJSONEncoder
 
-from rlvitals.contract.alert import AlertState, Severity
+from rlvitals.contract.alert import AlertState, Severity, Silenced
 from rlvitals.contract.command import Bounds, CommandKind, CommandState
 from rlvitals.contract.view import RunState
 from rlvitals_dashboard import alert_panel, command_list, command_panel, components
@@ -62,6 +62,16 @@ def test_only_a_firing_alert_can_be_acknowledged(fake: FakeService) -> None:
     assert "I have seen it" in said(alert_panel.alert_card(fake.alerts["al-1"]))
     assert fake.alerts["al-3"].state is AlertState.RESOLVED
     assert "I have seen it" not in said(alert_panel.alert_card(fake.alerts["al-3"]))
+
+
+def test_an_alerts_card_says_that_it_is_silenced_until_when_and_by_whom(fake: FakeService) -> None:
+    alert = fake.alerts["al-1"]
+    assert "Silenced" not in said(alert_panel.alert_card(alert))
+    quiet = Silenced(until=alert.since_time, who="ada\u202e", why="")
+    words = said(alert_panel.alert_card(replace(alert, silenced=quiet)))
+    assert "Silenced by ada" in words
+    assert "\u202e" not in words
+    assert f"{alert.since_time:%Y-%m-%d %H:%M:%S} UTC" in words
 
 
 @pytest.mark.parametrize("kind", list(CommandKind))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -24,9 +25,13 @@ from rlvitals.contract.view import (
     Voice,
 )
 from rlvitals_dashboard import channel_panel, command_panel, effect_panel, silence_panel, words
+from rlvitals_dashboard.api import Api
 from rlvitals_dashboard.asking import parts_of, subject_of
 from rlvitals_dashboard.audit_panel import audit_table
 from rlvitals_dashboard.course import course, ranks_of
+from rlvitals_dashboard.deeds import DEEDS
+from rlvitals_monitor.notify.channel_body import BodyReader
+from rlvitals_monitor.notify.secret_source import SecretSource
 from tests.dashboard.fake import RUN, FakeService
 from tests.dashboard.synthetic import lively
 from tests.dashboard.test_components import said
@@ -233,6 +238,47 @@ def test_a_channel_shows_the_worst_that_is_known_of_it(counts: dict[str, int], w
     )
     assert channel_panel.standing(channel).word == word
     assert word in said(channel_panel.channel_cards([channel]))
+
+
+@pytest.mark.parametrize(
+    ("kind", "typed"),
+    [
+        (
+            "telegram",
+            {
+                "url": "https://api.telegram.org/bot123:AbC/sendMessage",
+                "chat_id": "-1001234567890",
+                "message_thread_id": " 42 ",
+            },
+        ),
+        (
+            "email",
+            {
+                "url": "smtps://mail.example:465",
+                "secret": "hush",
+                "from": "RL Vitals <vitals@mail.example>",
+                "to": "team@mail.example, ann@mail.example",
+                "user": "vitals",
+            },
+        ),
+    ],
+)
+def test_telegram_and_mail_are_filled_in_by_the_form_and_the_service_takes_what_it_sends(
+    kind: str, typed: dict[str, str]
+) -> None:
+    class Recording:
+        async def make_channel(self, body: dict[str, Any]) -> None:
+            made.update(body)
+
+    made: dict[str, Any] = {}
+    other = {name: "left over" for names in channel_panel.OPTIONS.values() for name in names}
+    said_by_hand = {**other, "name": "mine", "kind": kind, **typed}
+    asyncio.run(DEEDS["make-channel"](cast(Api, Recording()), "", said_by_hand))
+    channel = BodyReader(source=SecretSource()).read(made.pop("name"), made)
+    options = channel_panel.OPTIONS[kind]
+    assert channel.options == {name: typed[name].strip() for name in options}
+    form = str(channel_panel.new_channel())
+    assert all(f"'name': '{name}'" in form for name in said_by_hand), "each can be typed"
 
 
 def test_only_a_channel_that_the_api_made_can_be_removed() -> None:

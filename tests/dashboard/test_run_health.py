@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rlvitals.contract.alert import Severity
+from rlvitals.contract.alert import AlertState, Severity, Silenced
 from rlvitals.contract.incident import IncidentView
 from rlvitals.contract.view import RunView
 from rlvitals_dashboard.run_health import health_card
@@ -57,6 +57,19 @@ def test_who_looks_after_it_is_named_and_nobody_is_asked_again() -> None:
     said = card(incident(), alerts=seen)
     assert "ada <i>" in said
     assert "acknowledge-all" not in said
+
+
+def test_that_it_is_silenced_is_said_with_its_end_and_its_author_and_what_is_still_told() -> None:
+    assert "Silenced" not in card(incident())
+    quiet = Silenced(until=AT, who="ada <i>", why="known")
+    hushed = [replace(a, silenced=quiet) if a.id == "al-1" else a for a in ALERTS]
+    said = card(incident(), alerts=hushed)
+    for words in ("ada <i>", "nobody is told of it", AT.isoformat(), "known"):
+        assert words in said
+    assert "is told." not in said
+    both = incident(alert_ids=("al-1", "al-2"))
+    loud = [replace(a, state=AlertState.FIRING) for a in hushed]
+    assert "1 other alert of it is told." in card(both, alerts=loud)
 
 
 def test_a_run_without_an_open_incident_says_how_many_rules_watch_and_how_many_cannot() -> None:

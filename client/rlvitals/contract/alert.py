@@ -47,8 +47,20 @@ class Proposal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Silenced:
+    """Nobody is told of an alert until then; ``who`` asked for it, and ``why``."""
+
+    until: datetime
+    who: str = ""
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Alert:
-    """One rule's alert on one attempt of a run. ``since_*`` is where its condition first held."""
+    """One rule's alert on one attempt of a run. ``since_*`` is where its condition first held.
+
+    ``silenced`` is told where alerts are shown, of those that are open.
+    """
 
     id: str
     run: str
@@ -70,6 +82,7 @@ class Alert:
     resolved_at: datetime | None = None
     acknowledged_by: str = ""
     proposal: Proposal | None = None
+    silenced: Silenced | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

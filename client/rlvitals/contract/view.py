@@ -272,7 +272,8 @@ class CommandView:
 class PolicyView:
     """Who may steer: ``scope`` is ``default``, ``project``, ``rule`` or ``run``, ``name`` which one of these.
 
-    ``chosen`` while the service runs, by ``changed_by``; else it is of the service's own settings.
+    ``chosen`` while the service runs, by ``changed_by``; else it is of the service's own settings. ``note`` says,
+    as it is chosen, that nothing of this name has been heard of yet.
     """
 
     scope: str
@@ -281,6 +282,7 @@ class PolicyView:
     chosen: bool = False
     changed_by: str = ""
     changed_at: datetime | None = None
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

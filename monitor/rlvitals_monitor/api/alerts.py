@@ -30,6 +30,7 @@ from rlvitals_monitor.api.deps import (
     write_cursor,
 )
 from rlvitals_monitor.notify.escalate import escalate
+from rlvitals_monitor.silences import book
 from rlvitals_monitor.store import alerts, runs
 
 router = APIRouter(prefix="/api/v1", tags=["alerts"])
@@ -53,6 +54,7 @@ class Escalated:
 def list_alerts(
     _who: Reader,
     store: StoreDep,
+    now: NowDep,
     run: Annotated[str | None, Query(max_length=128)] = None,
     state: Annotated[list[AlertState] | None, Query(description="repeatable; by default all but inactive")] = None,
     cursor: CursorQuery = "",
@@ -61,7 +63,8 @@ def list_alerts(
     after = cast("alerts.Cursor | None", read_cursor(cursor, int, str) if cursor else None)
     with store.read() as connection:
         items, more = alerts.page(connection, run=run, states=state or (), after=after, limit=limit)
-    return ContractResponse(Page(items=tuple(items), next=write_cursor(*more) if more else ""))
+        shown = book.noted(connection, items, now)
+    return ContractResponse(Page(items=shown, next=write_cursor(*more) if more else ""))
 
 
 @router.get("/runs/{run}/transitions", response_model=list[Transition], summary="Changes of alerts, oldest first")

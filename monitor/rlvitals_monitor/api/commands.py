@@ -27,7 +27,9 @@ from rlvitals_monitor.api.deps import (
 )
 from rlvitals_monitor.control import mailbox
 from rlvitals_monitor.control.bounds import Limits
+from rlvitals_monitor.errors import NotFound
 from rlvitals_monitor.store import commands
+from rlvitals_monitor.store.runs import no_run
 
 router = APIRouter(prefix="/api/v1", tags=["control"])
 
@@ -80,6 +82,18 @@ def list_commands(
     with store.read() as conn:
         items, more = commands.page(conn, run=run, state=state, after=after, limit=limit)
     return ContractResponse(Page(items=items, next=write_cursor(*more) if more else ""))
+
+
+@router.get("/commands/{command}", response_model=CommandView)
+def read_command(command: str, store: StoreDep, _who: Reader) -> ContractResponse:
+    """Of whichever run; 410 where that was deleted."""
+    with store.read() as conn:
+        found = commands.find(conn, command)
+        if found is None:
+            raise NotFound(f"there is no command {command[:64]!r}")
+        if commands.read_subject(conn, found.run) is None:
+            raise no_run(conn, found.run)
+    return ContractResponse(found)
 
 
 @router.post("/runs/{run}/commands", response_model=CommandView, status_code=201)

@@ -11,6 +11,7 @@ from pydantic import Field
 from rlvitals.contract.command import Policy
 from rlvitals.contract.view import Page, PolicyView
 from rlvitals_monitor.api.deps import Admin, ContractResponse, NowDep, Reader, StoreDep, page_of
+from rlvitals_monitor.api.rules import RulesDep
 from rlvitals_monitor.control import choices
 from rlvitals_monitor.control.policy import Policies, Scope
 
@@ -43,10 +44,13 @@ def list_policies(store: StoreDep, _who: Reader, policies: PoliciesDep) -> Contr
 
 
 @router.put("/policies", response_model=PolicyView)
-def choose_policy(body: Choice, store: StoreDep, who: Admin, now: NowDep) -> ContractResponse:
-    """From now on, on all processes of the service. It stays over the service's own settings until taken back."""
+def choose_policy(body: Choice, store: StoreDep, who: Admin, rules: RulesDep, now: NowDep) -> ContractResponse:
+    """From now on, on all processes of the service. It stays over the service's own settings until taken back.
+
+    404 for a rule that is not in force. A run or project may be yet to come; ``note`` says so.
+    """
     with store.begin() as conn:
-        return ContractResponse(choices.choose(conn, body.scope, body.name, body.policy, who.name, now))
+        return ContractResponse(choices.choose(conn, body.scope, body.name, body.policy, rules, who.name, now))
 
 
 @router.delete("/policies", response_model=page_of(PolicyView))

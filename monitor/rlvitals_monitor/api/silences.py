@@ -15,6 +15,7 @@ from rlvitals_monitor.api.deps import (
     ContractResponse,
     CursorQuery,
     Limit,
+    LiveDep,
     NowDep,
     Operator,
     Reader,
@@ -108,7 +109,7 @@ def end(silence: SilenceId, who: Operator, store: StoreDep, now: NowDep) -> Cont
     summary="Tell nobody of this rule on this run",
 )
 def hush(
-    alert: AlertId, who: Operator, store: StoreDep, now: NowDep, body: Hush | None = None
+    alert: AlertId, who: Operator, store: StoreDep, live: LiveDep, now: NowDep, body: Hush | None = None
 ) -> ContractResponse:
     """For an hour, unless ``lasts_s`` says otherwise."""
     wish = body or Hush()
@@ -117,6 +118,7 @@ def hush(
         if known is None:
             raise NotFound(f"there is no alert {alert!r}")
         made = book.ask(conn, about(known), Span(lasts_s=wish.lasts_s), who.name, wish.why, now)
+    live.publish(known.run)
     return ContractResponse(book.view(made, now), status_code=201)
 
 

@@ -35,7 +35,7 @@ def _act(told: argparse.Namespace) -> int:
     if told.verify:
         return on_store(lambda store: _verify(store, told.head))
     wanted = Filter(run=told.run, who=told.who, what=told.what)
-    return on_store(lambda store: _print(every_line(store, wanted), told.form))
+    return on_store(lambda store: _print(every_line(store, wanted), told.form, wanted))
 
 
 def _verify(store: Store, head: str) -> int:
@@ -49,16 +49,26 @@ def _verify(store: Store, head: str) -> int:
     return print_report(f"the chain holds: {found.lines} lines{old}\nhead {found.head}\n", "rlvitals control", 0)
 
 
-def _print(pages: Iterable[tuple[AuditView, ...]], form: str | None) -> int:
-    """Page by page, so that a long audit is never in memory."""
+def _print(pages: Iterable[tuple[AuditView, ...]], form: str | None, wanted: Filter) -> int:
+    """Page by page, so that a long audit is never in memory. That there is none is said beside the output."""
+    found = False
     writer = FORMATS[form]() if form else None
     status = print_report(writer.head(), "rlvitals control", 0) if writer is not None else 0
     for lines in pages:
+        found = found or bool(lines)
         text = writer.lines(lines) if writer is not None else "".join(_row(line) for line in lines)
         status = status or print_report(text, "rlvitals control", 0)
         if status:
             return status
+    if not found:
+        sys.stderr.write(f"rlvitals control: the audit has no line{_of(wanted)}\n")
     return status
+
+
+def _of(wanted: Filter) -> str:
+    asked = {"run": wanted.run, "who": wanted.who, "what": wanted.what}
+    said = ", ".join(f"{name} {printable(value)!r}" for name, value in asked.items() if value)
+    return f" with {said}" if said else " yet"
 
 
 def _row(line: AuditView) -> str:

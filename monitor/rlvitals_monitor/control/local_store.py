@@ -15,9 +15,11 @@ def on_store(act: Callable[[Store], int]) -> int:
     """What ``act`` answers; 2 where there is no store, or where it refuses, with the reason on stderr."""
     store = Store(Settings().store_url)
     try:
+        if not store.is_there:
+            raise LookupError(f"there is no store of runs at {store.engine.url!r}: `rlvitals serve` makes one")
         store.refuse_newer()
         if not store.is_current():
-            raise LookupError(f"there is no store of runs at {store.engine.url!r}, or it is not up to date")
+            raise LookupError(f"the store at {store.engine.url!r} is not up to date: run `rlvitals db migrate`")
         return act(store)
     except (LookupError, ServiceError) as error:
         sys.stderr.write(f"rlvitals control: {error}\n")

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from datetime import datetime, timezone
 from typing import Any
 
 from rlvitals.contract.command import Policy
 from rlvitals.screen import print_report, printable
+from rlvitals_monitor.alerts.rulebook import RuleBook
+from rlvitals_monitor.alerts.settings import RuleSettings
 from rlvitals_monitor.control import choices
 from rlvitals_monitor.control.local_store import command_line_user, on_store
 from rlvitals_monitor.control.policy import Scope
@@ -38,8 +41,13 @@ def _list(_told: argparse.Namespace) -> int:
 
 def _choose(told: argparse.Namespace) -> int:
     def act(store: Store) -> int:
+        now = _now()
+        rules = RuleBook.of(RuleSettings(), now, store).refresh(now)
         with store.begin() as conn:
-            choices.choose(conn, Scope(told.scope), told.name, Policy(told.policy), command_line_user(), _now())
+            scope, policy = Scope(told.scope), Policy(told.policy)
+            made = choices.choose(conn, scope, told.name, policy, rules, command_line_user(), now)
+        if made.note:
+            sys.stderr.write(f"rlvitals control: {printable(made.note)}\n")
         return _shown(store)
 
     return on_store(act)

@@ -16,6 +16,7 @@ from rlvitals_monitor.diagnosis.diagnose import diagnose, one_of_each
 from rlvitals_monitor.diagnosis.fired import Fired
 from rlvitals_monitor.errors import NotFound
 from rlvitals_monitor.incidents.view import Surroundings, unexplained, view_of, witness_words
+from rlvitals_monitor.silences.book import noted
 from rlvitals_monitor.store import alerts, commands, runs, series, texts
 
 ALERTS_MAX = 500
@@ -71,7 +72,7 @@ def story(conn: Connection, run: str, attempt: str | None, cause: str, now: date
         incident=incident,
         run=view,
         axis=axis,
-        alerts=tuple(own),
+        alerts=noted(conn, own, now),
         transitions=tuple(one for one in changes if one.alert.id in incident.alert_ids),
         commands=_commands(conn, run, incident, axis),
         checkpoints=tuple(e for e in reversed(saved) if e.attempt == chosen and _within(axis, e.step)),

@@ -37,7 +37,7 @@ def _escalation(item: Item) -> Escalation:
     name = entries["to"].text()
     if not NAME.fullmatch(name):
         raise entries["to"].fail(f"expected a channel's name, got {name[:60]!r}")
-    return Escalation(to=name, after_s=_duration(entries["after"], "after"))
+    return Escalation(to=name, after_s=_duration(entries["after"], "after"), where=entries["to"].where)
 
 
 def _duration(item: Item, name: str) -> float:

@@ -48,10 +48,11 @@ class ChannelError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Escalation:
-    """The channel that hears of an alert which nobody acknowledged for so long."""
+    """The channel that hears of an alert which nobody acknowledged for so long; ``where`` it is written."""
 
     to: str
     after_s: float
+    where: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,7 +148,8 @@ def dead_ends(channels: Iterable[Channel]) -> tuple[str, ...]:
     """Escalations that lead nowhere, in words: the channel works, but for them."""
     known = {channel.name: channel.escalation for channel in channels}
     return tuple(
-        f"escalate of {name}: expected the name of another channel, got {escalation.to}"
+        (f"{escalation.where}: " if escalation.where else "")
+        + f"escalate of {name}: expected the name of another channel, got {escalation.to}"
         for name, escalation in known.items()
         if escalation is not None and (escalation.to not in known or escalation.to == name)
     )

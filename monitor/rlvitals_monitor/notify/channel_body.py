@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rlvitals_monitor.notify.channel import HIDDEN, NAME, Channel, ChannelError, ChannelKind, Channels
@@ -43,6 +43,8 @@ class BodyReader:
             channel = read_channel(read_document(text, label), self.source, self.allow_private)
         except RuleFileError as error:
             raise ChannelError(str(error).replace(f"{label}:1: ", f"{label}: ")) from None
+        if channel.escalation is not None:
+            channel = replace(channel, escalation=replace(channel.escalation, where=label))
         if channel.kind is ChannelKind.APPRISE:
             raise ChannelError(f"{label}: kind: expected one that is not apprise, which only the file may name")
         if channel.allow_private and not self.allow_private:

@@ -74,8 +74,11 @@ class ChannelBook:
         """Whether the API wrote it, and not the operator's file or environment."""
         return self._made.get(name) is not None
 
-    def refresh(self, store: Store, now: datetime, *, at_once: bool = False) -> Channels:
-        """The channels in force after a look, which is taken at most once a second or ``at_once``."""
+    def refresh(self, store: Store | None, now: datetime, *, at_once: bool = False) -> Channels:
+        """The channels in force after a look, which is taken at most once a second or ``at_once``.
+
+        Without a ``store`` they are those of file and environment.
+        """
         with self._turn:
             if self._settings is None:
                 return self._channels
@@ -85,11 +88,10 @@ class ChannelBook:
             self._read(self._settings, store, now)
         return self._channels
 
-    def _read(self, settings: NotifySettings, store: Store, now: datetime) -> None:
+    def _read(self, settings: NotifySettings, store: Store | None, now: datetime) -> None:
         written = _going_on(self._load(settings), self._written)
         names = frozenset(channel.name for channel in written)
-        with store.read() as conn:
-            rows = table.read_all(conn)
+        rows = _rows(store) if store is not None else ()
         made = _going_on(self.reader.read_all(rows, names), self._made)
         items = (*written.items, *made.items)
         problems = (*written.problems, *made.problems, *dead_ends(items))
@@ -113,6 +115,11 @@ class ChannelBook:
         for problem in self._channels.problems:
             if problem not in before:
                 log.error("a channel is not in force as it is written: %s", problem)
+
+
+def _rows(store: Store) -> tuple[table.Written, ...]:
+    with store.read() as conn:
+        return table.read_all(conn)
 
 
 def _going_on(new: Channels, before: Channels) -> Channels:

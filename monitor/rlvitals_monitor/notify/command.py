@@ -39,13 +39,14 @@ def _load(own_url: str, store_url: str, now: datetime) -> Channels:
     """Of file and environment, and of the API where there is a store. Raises ValueError."""
     settings = NotifySettings()
     book = ChannelBook(settings.load(own_url), now, settings=settings, own_url=own_url)
-    if not store_url:
-        return book.channels
-    store = Store(store_url)
+    store = Store(store_url) if store_url else None
+    if store is None or not store.is_there:  # no service has been started here
+        return book.refresh(None, now)
     try:
-        return book.refresh(store, now) if store.is_current() else book.channels
-    except SQLAlchemyError:  # no service has been started here
-        return book.channels
+        return book.refresh(store if store.is_current() else None, now)
+    except SQLAlchemyError:
+        sys.stderr.write("the database does not answer: channels that the Channels page made are not shown\n")
+        return book.refresh(None, now, at_once=True)
     finally:
         store.close()
 

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from sqlalchemy import Connection
 
+from rlvitals.contract.alert import Alert, AlertState, Silenced
+from rlvitals.contract.report import RunInfo
 from rlvitals.contract.view import SilencePurpose, SilenceView
 from rlvitals_monitor.errors import BadRequest, Conflict, NotFound
 from rlvitals_monitor.matcher import Matcher
 from rlvitals_monitor.silences.hours import Hours
-from rlvitals_monitor.silences.silence import AHEAD_MAX, LASTS_MAX, Silence
+from rlvitals_monitor.silences.silence import AHEAD_MAX, LASTS_MAX, InForce, Silence
 from rlvitals_monitor.store import silences
 from rlvitals_monitor.store.audit import append_audit
+from rlvitals_monitor.store.runs import read_info
+
+_OPEN = frozenset({AlertState.PENDING, AlertState.FIRING})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +120,23 @@ def view(silence: Silence, now: datetime) -> SilenceView:
         now_until=on.ends_at if on else None,
         next_at=coming[0] if coming is not None and coming[0] < silence.ends_at else None,
     )
+
+
+def noted(conn: Connection, shown: Iterable[Alert], now: datetime) -> tuple[Alert, ...]:
+    """Each open alert with the silence that is in force about it, if there is one."""
+    found, in_force = tuple(shown), silences.active(conn, now)
+    if not in_force:
+        return found
+    known = InForce(in_force)
+    infos = {run: read_info(conn, run) for run in {alert.run for alert in found if alert.state in _OPEN}}
+    return tuple(_noted(alert, known, infos.get(alert.run)) for alert in found)
+
+
+def _noted(alert: Alert, known: InForce, run: RunInfo | None) -> Alert:
+    silence = known.about(alert, run) if run is not None and alert.state in _OPEN else None
+    if silence is None:
+        return alert
+    return replace(alert, silenced=Silenced(until=silence.ends_at, who=silence.who, why=silence.why))
 
 
 def _audit(conn: Connection, silence: Silence, who: str, what: str, now: datetime) -> None:

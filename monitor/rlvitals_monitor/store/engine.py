@@ -8,6 +8,7 @@ once with "database is locked", whatever the busy timeout.
 
 from __future__ import annotations
 
+import os
 import secrets
 import sqlite3
 import threading
@@ -84,6 +85,11 @@ class Store:
             found = rlvitals_migrations.current(connection)
         if found is not None and not rlvitals_migrations.is_known(found):
             raise NewerSchema(found, rlvitals_migrations.head())
+
+    @property
+    def is_there(self) -> bool:
+        """False for an SQLite file that nobody has made; a look into it would make one."""
+        return not self.is_sqlite or os.path.exists(self.engine.url.database or "")
 
     def is_current(self) -> bool:
         """True when the schema is the one that this code was written for."""

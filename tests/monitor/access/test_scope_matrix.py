@@ -72,7 +72,8 @@ GET /api/v1/rules/standing read                         GET /api/v1/rules/{rule}
 POST /api/v1/rules/{rule}/test operate                  POST /api/v1/rules/backtest read
 POST /api/v1/replay read                                GET /api/v1/commands read
 POST /api/v1/commands/{command}/approve operate         POST /api/v1/commands/{command}/deny operate
-GET /api/v1/commands/{command}/effect read              GET /api/v1/policies read
+GET /api/v1/commands/{command} read                     GET /api/v1/policies read
+GET /api/v1/commands/{command}/effect read
 PUT /api/v1/policies admin                              DELETE /api/v1/policies admin
 GET /api/v1/audit read                                  GET /api/v1/audit/check read
 GET /api/v1/audit/export read                           GET /api/v1/channels read

@@ -56,6 +56,18 @@ def test_a_proposal_is_listed_approved_with_another_value_and_audited(client: Te
     ]
 
 
+def test_one_command_is_asked_for_by_its_id(client: TestClient, proposed: str) -> None:
+    (listed,) = client.get(f"{V1}/commands").json()["items"]
+    assert client.get(f"{V1}/commands/{proposed}").json() == listed
+    gone = client.get(f"{V1}/commands/nothing")
+    assert (gone.status_code, gone.json()["detail"]) == (404, "there is no command 'nothing'")
+
+
+def test_the_command_of_a_run_that_was_deleted_is_gone_with_it(client: TestClient, proposed: str) -> None:
+    assert client.delete(f"{V1}/runs/r1").status_code < 300
+    assert client.get(f"{V1}/commands/{proposed}").status_code == 410
+
+
 def test_a_second_decision_gets_a_clear_409(client: TestClient, proposed: str) -> None:
     assert client.post(f"{V1}/commands/{proposed}/deny", json={"reason": "as planned"}).status_code == 200
     late = client.post(f"{V1}/commands/{proposed}/approve")

@@ -27,6 +27,15 @@ def test_a_choice_is_made_shown_and_taken_back(client: TestClient) -> None:
     assert [line["detail"] for line in audited] == ["run r1: observe"]
 
 
+def test_a_rule_that_is_mistyped_is_not_found_and_a_project_that_is_not_known_is_noted(client: TestClient) -> None:
+    body = {"scope": "rule", "name": "entropy_colapse", "policy": "auto"}
+    refused = client.put(f"{V1}/policies", json=body)
+    assert refused.status_code == 404
+    assert "the nearest names are entropy_collapse" in refused.json()["detail"]
+    body = {"scope": "project", "name": "new", "policy": "auto"}
+    assert "no project 'new' has been heard of yet" in client.put(f"{V1}/policies", json=body).json()["note"]
+
+
 @pytest.mark.parametrize(
     "body",
     [

@@ -40,6 +40,25 @@ def audited(client: TestClient) -> list[tuple[str, str]]:
     return [(line["what"], line["who"]) for line in lines if line["who"] != "service"]
 
 
+def test_an_open_alert_says_that_it_is_silenced_until_when_and_by_whom(
+    client: TestClient, app: FastAPI, alert: str
+) -> None:
+    def shown() -> Any:
+        (one,) = client.get(f"{V1}/alerts").json()["items"]
+        return one["silenced"]
+
+    assert shown() is None
+    ask(client, match=["rule=another_*"], lasts_s=9000.0)
+    ask(client, lasts_s=60.0)
+    made = client.post(f"{V1}/alerts/{alert}/silence", json={"lasts_s": 600.0, "why": "<b>known</b>"}).json()
+    assert datetime.fromisoformat(shown()["until"]) == later(600)
+    assert (shown()["who"], shown()["why"]) == ("local", "<b>known</b>")
+    assert client.post(f"{V1}/silences/{made['id']}/end").status_code == 200
+    assert datetime.fromisoformat(shown()["until"]) == later(60)
+    app.dependency_overrides[utc_now] = lambda: later(61)
+    assert shown() is None
+
+
 def test_a_silence_is_asked_for_listed_ended_and_audited(client: TestClient, app: FastAPI) -> None:
     made = ask(client, lasts_s=3600.0, why="known")
     assert made.status_code == 201

@@ -12,6 +12,7 @@ from rlvitals.contract.view import CommandView, PolicyView
 from rlvitals_monitor.control import choices, kl_choices, mailbox
 from rlvitals_monitor.control.policy import Policies, Scope
 from rlvitals_monitor.errors import NotFound
+from rlvitals_monitor.rules.loader import load_rules
 from rlvitals_monitor.store.audit import audit_page
 from rlvitals_monitor.store.engine import Store
 from rlvitals_monitor.store.tables import runs
@@ -19,6 +20,7 @@ from tests.monitor.planted import NOW, a_transition, plant
 
 OBSERVE, APPROVE, AUTO = Policy.OBSERVE, Policy.APPROVE, Policy.AUTO
 RULE = "kl_pull_dominates"
+RULES = load_rules([])
 
 
 @pytest.mark.parametrize(("rule", "run"), list(itertools.product(Policy, Policy)))
@@ -36,7 +38,7 @@ def test_without_a_rules_or_a_runs_the_projects_holds_and_else_the_default() -> 
 
 def choose(store: Store, scope: Scope, name: str, policy: Policy) -> None:
     with store.begin() as conn:
-        choices.choose(conn, scope, name, policy, "ada", NOW)
+        choices.choose(conn, scope, name, policy, RULES, "ada", NOW)
 
 
 def proposed(store: Store, own: Policies) -> CommandState:
@@ -63,6 +65,28 @@ def test_a_runs_name_in_place_of_its_id_is_refused_with_its_id(store: Store) -> 
         choose(store, Scope.RUN, "math-7b", OBSERVE)
     with store.begin() as conn, pytest.raises(NotFound, match="have the ids r1"):
         kl_choices.choose(conn, "run", "math-7b", "guarded", {}, "ada", NOW)
+
+
+def test_a_rule_that_does_not_exist_is_refused_with_the_nearest_names(store: Store) -> None:
+    with pytest.raises(NotFound, match=r"no rule 'kl_pull_dominate'; the nearest names are kl_pull_dominates"):
+        choose(store, Scope.RULE, "kl_pull_dominate", AUTO)
+    with pytest.raises(NotFound, match=r"no rule 'policy:garded'; the nearest names are policy:guarded"):
+        choose(store, Scope.RULE, "policy:garded", AUTO)
+    with store.read() as conn:
+        assert choices.in_force(conn, Policies()) == (PolicyView(scope="default", name="", policy=APPROVE),)
+        assert audit_page(conn)[0] == ()
+    choose(store, Scope.RULE, "policy:guarded", AUTO)
+
+
+def test_a_run_or_project_that_is_yet_to_come_is_accepted_and_noted(store: Store) -> None:
+    plant(store, a_transition())
+    noted = {}
+    with store.begin() as conn:
+        for scope, name in ((Scope.RUN, "r1"), (Scope.RUN, "r2"), (Scope.PROJECT, "demo"), (Scope.PROJECT, "dem")):
+            noted[name] = choices.choose(conn, scope, name, OBSERVE, (), "ada", NOW).note
+    assert noted["r1"] == noted["demo"] == ""
+    assert noted["r2"] == "no run 'r2' has been heard of yet: it holds once there is one"
+    assert noted["dem"].endswith("it holds once there is one; the nearest names are demo")
 
 
 def test_a_choice_for_another_run_changes_nothing_here(store: Store) -> None:

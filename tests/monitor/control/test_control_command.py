@@ -6,6 +6,7 @@ import csv
 import io
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from sqlalchemy import update
@@ -46,6 +47,28 @@ def test_a_policy_is_chosen_shown_and_taken_back(own: Store, capsys: Capture) ->
     assert "r1" not in capsys.readouterr().out
     assert main(["policy", "unset", "run", "r1"]) == 2
     assert "no policy was chosen for the run 'r1'" in capsys.readouterr().err
+
+
+def test_a_rule_that_is_mistyped_is_refused_and_a_run_that_is_not_known_is_told(
+    own: Store, capsys: Capture
+) -> None:
+    assert main(["policy", "set", "rule", "kl_pull_dominate", "auto"]) == 2
+    assert "no rule 'kl_pull_dominate'; the nearest names are kl_pull_dominates" in capsys.readouterr().err
+    assert main(["policy", "set", "rule", "kl_pull_dominates", "auto"]) == 0
+    assert capsys.readouterr().err == ""
+    assert main(["policy", "set", "run", "tomorrow", "auto"]) == 0
+    assert "no run 'tomorrow' has been heard of yet" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("form", [[], ["--jsonl"], ["--csv"]])
+def test_an_audit_that_holds_nothing_of_what_was_asked_for_says_so(
+    own: Store, capsys: Capture, form: list[str]
+) -> None:
+    assert main(["audit", "--run", "r9", "--what", "denied\x1b", *form]) == 0
+    told = capsys.readouterr()
+    assert told.out == "" or form == ["--csv"]
+    assert "the audit has no line with run 'r9', what 'denied" in told.err
+    assert "\x1b" not in told.err
 
 
 def test_the_audit_is_printed_with_nothing_that_steers_a_terminal(own: Store, capsys: Capture) -> None:
@@ -89,7 +112,8 @@ def test_a_whole_chain_is_told_with_its_head_and_a_broken_one_with_its_line(own:
     assert "BROKEN, line 1" in capsys.readouterr().err
 
 
-def test_without_a_store_it_says_so(tmp_path: object, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+def test_without_a_store_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     monkeypatch.setenv("RLVITALS_DATABASE_URL", f"sqlite:///{tmp_path}/none.db")
     assert main(["audit"]) == 2
     assert "there is no store" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == [], "a look makes no file"

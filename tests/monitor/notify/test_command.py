@@ -57,8 +57,19 @@ def test_channels_that_the_api_made_are_listed_too(store: Store, capsys: pytest.
 def test_where_no_service_was_started_the_file_is_all_there_is(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert notify(["list"], store_url=f"sqlite:///{tmp_path / 'absent' / 'x.db'}") == 0
-    assert "no channels" in capsys.readouterr().err
+    for folder in (tmp_path, tmp_path / "absent"):
+        assert notify(["list"], store_url=f"sqlite:///{folder / 'x.db'}") == 0
+        assert "no channels" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == [], "a look makes no file"
+
+
+def test_a_database_that_does_not_answer_is_told_and_the_file_is_listed(
+    told: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert notify(["list"], store_url="postgresql+psycopg://u:p@127.0.0.1:1/x") == 0
+    said = capsys.readouterr()
+    assert said.out == "slack  slack  127.0.0.1  warning  unsigned\n"
+    assert "the database does not answer" in said.err
 
 
 def test_without_channels_it_says_how_to_make_one(capsys: pytest.CaptureFixture[str]) -> None:
@@ -87,17 +98,20 @@ def test_a_channel_that_is_left_out_is_told_and_the_others_are_listed(
     assert "channels.yaml:3: expected one of name, kind, url" in told.err
 
 
-def test_an_escalation_that_leads_nowhere_is_told_once_and_its_channel_is_listed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("before", ["db(['migrate']); ", ""], ids=["with a store", "without one"])
+def test_an_escalation_that_leads_nowhere_is_told_once_with_its_line_and_its_channel_is_listed(
+    tmp_path: Path, before: str
+) -> None:
     path = tmp_path / "channels.yaml"
     team = "{name: team, kind: webhook, url: https://a.example/h, escalate: {to: boss, after: 30m}}"
     path.write_text(f"channels:\n  - {team}\n", encoding="utf-8")
-    script = "from rlvitals_monitor.__main__ import db, notify; db(['migrate']); exit(notify(['list']))"
+    script = "from rlvitals_monitor.__main__ import db, notify; " + before + "exit(notify(['list']))"
     env = {**os.environ, "RLVITALS_CHANNELS": str(path), "RLVITALS_HOME": str(tmp_path)}
     told = subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True, check=False)
     assert told.returncode == 2
     assert told.stdout.endswith("team  webhook  a.example  warning  unsigned\n")
-    wrong = "not in force as written: escalate of team: expected the name of another channel, got boss\n"
-    assert told.stderr == wrong
+    wrong = f"{path}:2: escalate of team: expected the name of another channel, got boss"
+    assert told.stderr == f"not in force as written: {wrong}\n"
 
 
 def test_the_service_starts_with_the_channels_that_are_right_and_logs_the_one_that_is_not(
