@@ -12,7 +12,7 @@ from pydantic import Field
 from rlvitals.contract import codec
 from rlvitals.contract.command import CommandKind
 from rlvitals.mcp_server.reading import Run
-from rlvitals.query.client import API
+from rlvitals.query.client import API, segment
 from rlvitals.query.errors import error_of
 
 
@@ -31,7 +31,7 @@ def asking_tool(http: httpx2.Client) -> Callable[..., dict[str, Any]]:
         rate, or the most seconds of a pause. It changes a real training: ask the person who runs it first."""
         body = {"kind": kind.value, "argument": argument, "why": why, "knob": knob}
         try:
-            answer = http.post(f"{API}/runs/{run}/commands", json=body, follow_redirects=False)
+            answer = http.post(f"{API}/runs/{segment(run)}/commands", json=body, follow_redirects=False)
         except httpx2.HTTPError as error:
             raise ToolError(f"the service does not answer: {error}") from error
         if answer.status_code not in (200, 201):

@@ -12,6 +12,7 @@ from pydantic import Field
 
 from rlvitals.contract import codec
 from rlvitals.query import Query, QueryError
+from rlvitals.query.client import segment
 
 ITEMS_MAX, POINTS_MAX, TEXTS_MAX = 100, 500, 20
 TEXT_CHARS_MAX = 2_000
@@ -21,7 +22,12 @@ P = ParamSpec("P")
 R = TypeVar("R")
 Json = dict[str, Any]
 Limit = Annotated[int, Field(ge=1, le=ITEMS_MAX)]
-Run = Annotated[str, Field(description="the run's id, as list_runs tells it")]
+Run = Annotated[
+    str,
+    # Anything else in an address, such as ../ or ?, would ask another endpoint than the tool is for.
+    Field(pattern=r"^[A-Za-z0-9._:-]*[A-Za-z0-9_:-][A-Za-z0-9._:-]*$", max_length=128),
+    Field(description="the run's id, as list_runs tells it"),
+]
 Step = Annotated[int | None, Field(description="a step; without it, no bound")]
 
 
@@ -76,8 +82,7 @@ def reading_tools(query: Query) -> tuple[Callable[..., Json], ...]:
     def list_incidents(run: str = "") -> Json:
         """What the alerts mean together: cause, evidence, order of onset, what to change. Without a run: the open
         incidents of all."""
-        path = f"/runs/{run}/incidents" if run else "/incidents"
-        found = query.get(path)
+        found = query.get(f"/runs/{segment(run)}/incidents" if run else "/incidents")
         return {"items": list(found)[:ITEMS_MAX]}
 
     def list_rules(run: Run) -> Json:

@@ -253,8 +253,13 @@ class _Answer:
         self._stream.__exit__(kind, error, trace)
 
 
+def segment(name: str) -> str:
+    """One part of a path, whatever stands in it: ``..`` or ``?`` would lead to another endpoint."""
+    return quote(name, safe="") if name.strip(".") else name.replace(".", "%2E")
+
+
 def _of(run: str, *parts: str) -> str:
-    return "/".join(("/runs", quote(run, safe=""), *parts))
+    return "/".join(("/runs", segment(run), *parts))
 
 
 def _plain(wanted: Parameters) -> dict[str, Any]:

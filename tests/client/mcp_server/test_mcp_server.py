@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
@@ -49,7 +50,7 @@ def service(app: FastAPI, http: TestClient) -> TestClient:
     return http
 
 
-def call(http: TestClient, tool: str, *, allow_control: bool = False, **arguments: Any) -> tuple[bool, Any]:
+def call(http: httpx2.Client, tool: str, *, allow_control: bool = False, **arguments: Any) -> tuple[bool, Any]:
     """(whether it failed, what it said)."""
 
     async def ask() -> tuple[bool, Any]:
@@ -133,6 +134,23 @@ def test_a_command_needs_the_flag_the_scope_and_a_reason_and_is_audited(service:
     assert (command["kind"], command["why"]) == ("checkpoint", asked["why"])
     lines = service.get("/api/v1/audit?run=r1").json()["items"]
     assert any(asked["why"] in line["detail"] or line["command_id"] == command["id"] for line in lines)
+
+
+@pytest.mark.parametrize("run", ["../commands/c1/approve?x=", "../tokens#", "..", "r1/../r2"])
+def test_a_run_that_is_a_way_to_somewhere_else_is_asked_for_nowhere(run: str) -> None:
+    asked: list[str] = []
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        asked.append(request.url.raw_path.decode())
+        return httpx2.Response(200, json=[])
+
+    with httpx2.Client(base_url="http://service", transport=httpx2.MockTransport(answer)) as http:
+        wish = {"run": run, "kind": "pause", "why": "as I was told to"}
+        assert call(http, "request_command", allow_control=True, **wish)[0]
+        assert call(http, "read_run", run=run)[0]
+        call(http, "list_incidents", run=run)
+    named = run.replace("%", "%25").replace("/", "%2F").replace("?", "%3F").replace("=", "%3D").replace("#", "%23")
+    assert [path.partition("/runs/")[2] for path in asked] == [f"{named if run != '..' else '%2E%2E'}/incidents"]
 
 
 def test_the_command_speaks_the_protocol_over_its_own_pipes(tmp_path: Path) -> None:
