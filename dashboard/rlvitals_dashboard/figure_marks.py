@@ -34,8 +34,14 @@ class Limit:
 
 
 def limits_of(metric: str, rules: Iterable[RuleView], alerts: Iterable[Alert]) -> tuple[Limit, ...]:
-    """Of all rules that watch the metric, and of the alerts that fire on it; the gravest first."""
-    firing = [a for a in alerts if a.metric == metric and a.state is AlertState.FIRING]
+    """Of all rules that watch the metric, and of the alerts that fire on it; the gravest first.
+
+    A rule that names no metric holds a difference or a slope against its threshold: that has no place on the axis.
+    """
+    rules = tuple(rules)
+    apart = {(r.rule, r.severity) for r in rules if not r.metric and r.threshold is not None}
+    on = [a for a in alerts if a.metric == metric and a.state is AlertState.FIRING]
+    firing = [a for a in on if (a.rule, a.severity) not in apart]
     known = {(a.rule, a.severity) for a in firing}
     watching = [r for r in rules if r.metric == metric and not r.dormant and (r.rule, r.severity) not in known]
     told: list[Alert | RuleView] = [*firing, *watching]
@@ -44,8 +50,8 @@ def limits_of(metric: str, rules: Iterable[RuleView], alerts: Iterable[Alert]) -
         for one in told
         if one.threshold is not None and math.isfinite(one.threshold)
     ]
-    apart = {limit.at: limit for limit in sorted(found, key=lambda one: (one.firing, one.severity.rank))}
-    return tuple(sorted(apart.values(), key=lambda one: (-one.firing, -one.severity.rank, one.at)))
+    distinct = {limit.at: limit for limit in sorted(found, key=lambda one: (one.firing, one.severity.rank))}
+    return tuple(sorted(distinct.values(), key=lambda one: (-one.firing, -one.severity.rank, one.at)))
 
 
 def limit_lines(limits: Sequence[Limit], scale: Scale, theme: Theme) -> Iterator[dict[str, Any]]:

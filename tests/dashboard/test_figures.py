@@ -314,6 +314,12 @@ def test_a_rule_that_cannot_run_here_has_no_line() -> None:
     assert limits(chart(series({0: 1.0}), rules=[limit(dormant=True)])) == []
 
 
+def test_the_threshold_of_a_difference_or_a_slope_is_no_line_whether_its_rule_fires_or_not() -> None:
+    apart = limit(metric="", severity=Severity.CRITICAL)
+    assert limits(chart(series({0: 1.0}), rules=[apart])) == []
+    assert limits(chart(series({0: 1.0}), rules=[apart], alerts=[alert(rule="gradient_spike")])) == []
+
+
 @pytest.mark.parametrize("threshold", [math.nan, math.inf, -math.inf, None])
 def test_a_rules_threshold_that_is_no_number_draws_no_line(threshold: float | None) -> None:
     assert limits(chart(series({0: 1.0}), rules=[limit(threshold=threshold)])) == []

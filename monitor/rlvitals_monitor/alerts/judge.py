@@ -211,12 +211,13 @@ def _firing(memory: AttemptMemory) -> set[str]:
 
 def _verdict(rule: Rule, memory: AttemptMemory, evaluation: Evaluation) -> Verdict:
     metric, value, threshold = evaluation.metric, evaluation.value, evaluation.threshold
+    bounds = evaluation.bounds
     if evaluation.truth is Truth.INACTIVE:
-        metric, value, threshold = read(rule, memory.window, memory.rules[rule.key])
+        metric, value, threshold, bounds = read(rule, memory.window, memory.rules[rule.key])
     return Verdict(
         truth=evaluation.truth,
         reason=evaluation.reason,
         value=value,
         threshold=threshold,
-        metric="" if threshold is None else metric,
+        metric=metric if bounds and threshold is not None else "",
     )

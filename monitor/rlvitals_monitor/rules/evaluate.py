@@ -49,7 +49,8 @@ class Evaluation(NamedTuple):
 
     ``truth`` is after ``of: [k, n]``; ``held`` is this step's expression alone (None: unknown). ``clear`` says
     whether an open alert may close. ``since_*`` is the first of the steps that make it active. ``argument`` is the
-    action's, where the rule is active and has one. ``inputs`` is what `learn` wants to remember.
+    action's, where the rule is active and has one. ``bounds`` says that ``value`` and ``threshold`` are values of
+    the metric. ``inputs`` is what `learn` wants to remember.
     """
 
     truth: Truth
@@ -63,6 +64,7 @@ class Evaluation(NamedTuple):
     threshold: float | None = None
     metric: str = ""
     argument: float | None = None
+    bounds: bool = True
 
 
 QUIET = Evaluation(Truth.INACTIVE, "", False)
@@ -111,11 +113,13 @@ def learn(rule: Rule, window: Window, memory: RuleMemory, evaluation: Evaluation
 
 
 class Reading(NamedTuple):
-    """Which value stands against which threshold; None where it has none at this step."""
+    """Which value stands against which threshold; None where it has none at this step. ``bounds``: both are values
+    of the metric, and not of a difference or a slope of it."""
 
     metric: str
     value: float | None
     threshold: float | None
+    bounds: bool = True
 
 
 def read(rule: Rule, window: Window, memory: RuleMemory) -> Reading:
@@ -171,6 +175,7 @@ def _counted(rule: Rule, frame: Frame, memory: RuleMemory, held: bool, clear: Tr
         threshold=reading.threshold,
         metric=reading.metric,
         argument=_argument(rule, frame),
+        bounds=reading.bounds,
     )
 
 
@@ -199,7 +204,7 @@ def _reading(rule: Rule, frame: Frame) -> Reading:
     held = [side for side in sides if side.truth(frame) is True] or [sides[0]]
     measured = ((side, name) for side in held for name in side.metrics if name in frame.values)
     side, metric = next(measured, (held[0], held[0].metrics[0]))
-    return Reading(metric, _known(side.value(frame)), _known(side.threshold(frame)))
+    return Reading(metric, _known(side.value(frame)), _known(side.threshold(frame)), side.bounds)
 
 
 def _argument(rule: Rule, frame: Frame) -> float | None:

@@ -28,6 +28,8 @@ from rlvitals_monitor.rules.value import Number, Unknown, Verdict
 from rlvitals_monitor.rules.window import STATISTICS, Window
 
 NO_SLOT: Slot = []
+CHANGES_MEASURE = frozenset({"abs", "log", "sqrt", "mad", "slope", "robust_z"})
+"""What they come to is no value of the metric."""
 
 
 class Frame:
@@ -89,12 +91,14 @@ class Remembering:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
-    """A comparison of numbers, kept to say which value met which threshold. ``metrics`` are the left side's."""
+    """A comparison of numbers, kept to say which value met which threshold. ``metrics`` are the left side's; where
+    ``bounds`` is False a difference, a slope or a product of them is compared, and no value of theirs."""
 
     truth: Truthful
     value: Numeric
     threshold: Numeric
     metrics: tuple[str, ...]
+    bounds: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +148,16 @@ def _sides(node: Node) -> list[Side]:
     if not metrics:
         return []
     truth, value, threshold = _truth(node), _number(node.left), _number(node.right)
-    return [Side(truth=truth, value=value, threshold=threshold, metrics=metrics)]
+    bounds = _keeps_measure(node.left)
+    return [Side(truth=truth, value=value, threshold=threshold, metrics=metrics, bounds=bounds)]
+
+
+def _keeps_measure(node: Node) -> bool:
+    """Whether the number stands on the axis of its metric: the metric, or a mean, an extreme, an earlier value."""
+    if isinstance(node, Call):
+        arguments = [part for part in node.arguments if metrics_of(part)]
+        return node.function.name not in CHANGES_MEASURE and all(map(_keeps_measure, arguments))
+    return isinstance(node, MetricName)
 
 
 def _nonfinite_side(node: Node) -> list[Side]:

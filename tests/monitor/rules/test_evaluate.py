@@ -51,6 +51,15 @@ def test_the_comparison_that_holds_names_value_threshold_and_metric() -> None:
     assert (found.metric, found.value, found.threshold) == ("kl.k3", 7.0, 2.0)
 
 
+def test_what_the_summary_of_a_collapsed_reward_calls_its_mean_is_its_mean() -> None:
+    (rule,) = (rule for rule in load_rules() if rule.key == "reward_drop/critical")
+    last = judge(
+        rule, [{"reward.mean": 0.6, "reward.min": 0.0}] * 40 + [{"reward.mean": 0.3, "reward.min": 0.0}] * 40
+    )[-1]
+    assert (last.truth, last.metric) == (ACTIVE, "reward.mean")
+    assert (last.value, last.threshold) == (pytest.approx(0.3), pytest.approx(0.8 * 0.6))
+
+
 def test_a_measured_metric_is_named_before_one_that_only_its_default_makes_true() -> None:
     rule = a_rule("(default(kl.capped, 4) >= 4 or kl.k2 > 9) and kl.k3 > 1", needs="[kl.k3]")
     (found,) = judge(rule, [{"kl.k3": 7.0}])
@@ -66,8 +75,27 @@ def test_a_non_finite_value_is_told_as_it_is() -> None:
 
 def test_a_quiet_rule_can_still_be_read() -> None:
     rule = a_rule("kl.k3 > 2")
-    assert read(rule, window_of({"kl.k3": 1.5}), RuleMemory()) == ("kl.k3", 1.5, 2.0)
-    assert read(rule, window_of({}), RuleMemory()) == ("kl.k3", None, None)
+    assert read(rule, window_of({"kl.k3": 1.5}), RuleMemory()) == ("kl.k3", 1.5, 2.0, True)
+    assert read(rule, window_of({}), RuleMemory()) == ("kl.k3", None, None, True)
+
+
+@pytest.mark.parametrize(
+    ("expr", "bounds"),
+    [
+        ("kl.k3 > 1", True),
+        ("mean(kl.k3, 1) > 1", True),
+        ("peak(default(kl.capped, kl.k3)) > 1", True),
+        ("kl.k3 - kl.k2 > 1", False),
+        ("abs(kl.k3) > 1", False),
+        ("2 * kl.k3 > 1", False),
+        ("mean(kl.k3, 1) - kl.k2 > 1", False),
+    ],
+)
+def test_a_threshold_is_a_bound_of_the_metric_only_where_it_is_held_against_values_of_it(
+    expr: str, bounds: bool
+) -> None:
+    (found,) = judge(a_rule(expr), [{"kl.k3": 7.0, "kl.k2": 1.0, "kl.capped": 7.0}])
+    assert (found.truth, found.bounds) == (ACTIVE, bounds)
 
 
 def test_the_action_s_argument_is_computed_on_the_step_that_is_active() -> None:
