@@ -9,6 +9,7 @@ import argparse
 import contextlib
 import errno
 import os
+import shlex
 import signal
 import socket
 import threading
@@ -29,10 +30,13 @@ from rlvitals_monitor.access.login_link import AT_START, make_login_link
 from rlvitals_monitor.api.deps import utc_now
 from rlvitals_monitor.app import create_app
 from rlvitals_monitor.auth import TOKEN_FILE
+from rlvitals_monitor.browser_guard import BrowserGuard
 from rlvitals_monitor.faults import plainly
 from rlvitals_monitor.logs import LogFormat, LogSettings, write_json
+from rlvitals_monitor.request_bounds import RequestBounds
 from rlvitals_monitor.roles import Role
 from rlvitals_monitor.settings import Settings
+from rlvitals_monitor.tls import tls_fault
 
 LONGEST_GOODBYE_S = 3
 """Open pages get so long to end their requests when the service stops."""
@@ -45,7 +49,14 @@ def create_service(settings: Settings, *, with_worker: bool = True) -> FastAPI:
         return app
     app.add_api_route("/", lambda: RedirectResponse(PREFIX, 307), methods=["GET"], include_in_schema=False)
     create_dash(app, Api.of_app(app))
+    _guards_outermost(app)
     return app
+
+
+def _guards_outermost(app: FastAPI) -> None:
+    """Foreign hosts and bodies without an end are refused before Dash reads anything: what is added last is asked
+    first."""
+    app.user_middleware.sort(key=lambda added: added.cls not in (BrowserGuard, RequestBounds))
 
 
 @plainly
@@ -53,6 +64,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs until Ctrl-C. 0 after a clean end, 1 when the address cannot be used, 2 for a wrong setting."""
     told = _arguments(argv)
     settings = _settings(told)
+    if settings.tls_cert is not None and settings.tls_key is not None:
+        fault = tls_fault(settings.tls_cert, settings.tls_key)
+        if fault:
+            print(f"rlvitals serve: {fault}")
+            return 1
     try:
         listener = _listen(settings.host, settings.port)
     except OSError as error:
@@ -172,6 +188,9 @@ def _greet(app: FastAPI, settings: Settings, *, open_browser: bool) -> None:
     print("               (works once, for a day; another: rlvitals login-link)")
     print(f"  token file:  {settings.home_folder / TOKEN_FILE} (clients on this machine find it by themselves)")
     print(f"  data:        {settings.data_folder}")
+    if not settings.database_url and settings.data_folder != Settings().data_folder:
+        named = shlex.quote(str(settings.data_folder.resolve()))
+        print(f"               (other commands find it by RLVITALS_DATA={named})")
     if not settings.is_local and settings.tls_cert is None:
         print(f"  warning:     {settings.host} is reachable from other machines, and nothing encrypts the way;")
         print("               from there nobody can steer or administer: see --tls-cert, or put a proxy before it")

@@ -215,7 +215,7 @@ def test_a_half_written_address_says_what_is_wrong_and_leads_on(scene: Scene) ->
 def test_a_run_that_was_not_there_yet_appears_by_itself(scene: Scene) -> None:
     page = scene.open("/ui/run/early-bird")
     expect(page.locator(".failed")).to_contain_text("early-bird")
-    step = {"seq": 1, "step": 1, "time_s": 1.0, "values": {"reward.mean": 0.5}}
-    scene.server.ask("/reports", {"run": {"id": "early-bird"}, "attempt": "a", "writer": "w", "steps": [step]})
+    told = {"names": ["reward.mean"], "rows": [[1, 1, 1.0, 0.5]]}
+    scene.server.ask("/reports", {"run": {"id": "early-bird"}, "attempt": "a", "writer": "w", **told})
     expect(page.locator("h1")).to_have_text("early-bird")
     is_well(page)

@@ -82,6 +82,13 @@ def test_the_token_file_is_its_owners_alone(service: Service, tmp_path: Path) ->
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
+def test_a_folder_of_its_own_is_named_for_the_other_commands(service: Service, tmp_path: Path) -> None:
+    assert "RLVITALS_DATA" not in "".join(service.said)
+    own = Service(tmp_path / "home", "--data", str(tmp_path / "my runs"))
+    own.end(signal.SIGKILL)
+    assert f"RLVITALS_DATA='{tmp_path / 'my runs'}'" in "".join(own.said)
+
+
 @pytest.mark.parametrize("path", ["/api/nothing", "/api/v1/nothing", "/nothing", "/uix"])
 def test_unknown_paths_are_404_in_json_and_never_the_dashboards_page(service: Service, path: str) -> None:
     answer = httpx2.get(service.url + path)

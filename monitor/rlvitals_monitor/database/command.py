@@ -38,11 +38,14 @@ def db(argv: list[str]) -> int:
         actions.add_parser(name)
     moving = actions.add_parser("move")
     moving.add_argument("url", help="where to: postgresql+psycopg://… or sqlite:///…")
+    _name_folder(*actions.choices.values())
     told = parser.parse_args(argv)
-    with closing(_store()) as store:
+    with closing(_store(told.data)) as store:
         if told.action == "migrate":
             store.migrate()
             return _say("the schema is up to date")
+        if not store.is_there:
+            return _nothing_there("db", store)
         if told.action == "check":
             return _check(store)
         if told.action == "vacuum":
@@ -58,8 +61,12 @@ def backup(argv: list[str]) -> int:
     parser.add_argument(
         "file", type=Path, help="must not be there yet; it is a SQLite database, whatever yours is"
     )
-    file = parser.parse_args(argv).file
-    with closing(_store()) as store:
+    _name_folder(parser)
+    told = parser.parse_args(argv)
+    file: Path = told.file
+    with closing(_store(told.data)) as store:
+        if not store.is_there:
+            return _nothing_there("backup", store)
         try:
             found = kept.back_up(store, file)
         except BackupError as error:
@@ -74,8 +81,9 @@ def restore(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="rlvitals restore", description=restore.__doc__)
     parser.add_argument("file", type=Path)
     parser.add_argument("--replace", action="store_true", help="also over a store that is not empty: that is lost")
+    _name_folder(parser)
     told = parser.parse_args(argv)
-    with closing(_store()) as store:
+    with closing(_store(told.data)) as store:
         try:
             found = kept.restore(told.file, store, replace=told.replace)
         except BackupError as error:
@@ -119,8 +127,17 @@ def _audit(store: Store, what: str, detail: str) -> None:
         append_audit(connection, at=now, who=command_line_user(), what=what, detail=detail)
 
 
-def _store() -> Store:
-    settings = Settings()
+def _name_folder(*parsers: argparse.ArgumentParser) -> None:
+    for parser in parsers:
+        parser.add_argument(
+            "--data",
+            type=Path,
+            help="the service's folder, as `rlvitals serve --data` (default: ~/.rlvitals/data)",
+        )
+
+
+def _store(data: Path | None) -> Store:
+    settings = Settings() if data is None else Settings(data=data)
     settings.data_folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     return Store(settings.store_url)
 
@@ -132,6 +149,11 @@ def _size(count: int) -> str:
 def _say(line: str) -> int:
     sys.stdout.write(f"{line}\n")
     return 0
+
+
+def _nothing_there(command: str, store: Store) -> int:
+    where = store.engine.url.database
+    return _fail(command, BackupError(f"there is no store at {where}: name the service's folder by --data"))
 
 
 def _fail(command: str, error: BackupError) -> int:

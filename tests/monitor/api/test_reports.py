@@ -148,6 +148,7 @@ def test_a_document_wrong_on_every_line_gets_a_bounded_receipt(client: TestClien
         (b'{"run": {"id": "r1"}}', "attempt"),
         (b'{"attempt": "a"}', "run"),
         (b'{"run": {"id": "r1"}, "attempt": "a", "rows": 5}', "rows"),
+        (b'{"run": {"id": "r1"}, "attempt": "a", "steps": [{"seq": 1, "step": 1, "values": {}}]}', "steps"),
         (b'{"run": {"id": "r1"}, "attempt": "a", "names": [5]}', "names[0]"),
         (b'{"run": {"id": "r1"}, "attempt": "a", "texts": {}}', "texts"),
         (b'{"run": {"id": "r1"}, "attempt": "a", "protocol": 99}', "protocol"),
@@ -356,7 +357,7 @@ def _no_database(*_: Any, **__: Any) -> Any:
 def test_an_outcome_that_cannot_be_recorded_costs_no_report(
     client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*_: Any) -> bool:
+    def fail(*_: Any, **__: Any) -> bool:
         raise ValueError("no")
 
     monkeypatch.setattr(collector.handover, "record_outcome", fail)

@@ -95,3 +95,25 @@ def test_sqlite_moves_to_postgresql_with_counts_and_digests(
     assert db(["move", postgres_url]) == 1
     monkeypatch.setenv("RLVITALS_DATABASE_URL", postgres_url)
     assert db(["check"]) == 0
+
+
+def test_a_service_with_a_folder_of_its_own_is_backed_up_by_naming_it_and_nothing_is_no_backup(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("RLVITALS_HOME", str(tmp_path / "home"))
+    folder, other, file = tmp_path / "own", tmp_path / "other", tmp_path / "b"
+    folder.mkdir()
+    with closing(Store(f"sqlite:///{folder / 'rlvitals.db'}")) as store:
+        store.migrate()
+        populate(store)
+    for command in (["check"], ["vacuum"]):
+        assert db(command) == 1
+        assert "--data" in capsys.readouterr().err
+    assert backup([str(file)]) == 1
+    assert "there is no store at" in capsys.readouterr().err
+    assert not file.exists()
+    assert backup([str(file), "--data", str(folder)]) == 0
+    assert db(["check", "--data", str(folder)]) == 0
+    assert restore([str(file), "--data", str(other)]) == 0
+    assert db(["check", "--data", str(other)]) == 0
+    assert not (tmp_path / "home" / "data" / "rlvitals.db").exists()
