@@ -53,6 +53,8 @@ def fault(error: Exception) -> str:
 
 def _setting(one: dict[str, object]) -> str:
     place = one["loc"] if isinstance(one["loc"], tuple) else ()
+    if not place:  # of all settings together, whose values include secrets
+        return str(one["msg"]).removeprefix("Value error, ")
     name = "RLVITALS_" + ".".join(str(part) for part in place).upper()
     expected = str(one["msg"]).replace("Input should be", "expected", 1)
     return f"{name}: {expected}, got {str(one['input'])[:80]!r}"

@@ -11,7 +11,12 @@ from enum import Enum
 from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-_SECRET = re.compile(r"(token=|entry=|/ui/act/|/ui/share/)[^&?\s\"']+")
+_SECRET = re.compile(r"(token=|entry=|/ui/act/|/ui/share/|\brlv_)[^&?\s\"']+")
+
+
+def blank_secrets(text: str) -> str:
+    """Without the secrets of addresses, and without tokens."""
+    return _SECRET.sub(r"\1…", text)
 
 
 class HideTokens(logging.Filter):
@@ -19,7 +24,7 @@ class HideTokens(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         if isinstance(record.args, tuple):
-            record.args = tuple(_SECRET.sub(r"\1…", a) if isinstance(a, str) else a for a in record.args)
+            record.args = tuple(blank_secrets(a) if isinstance(a, str) else a for a in record.args)
         return True
 
 
@@ -56,7 +61,7 @@ class JsonLines(logging.Formatter):
         }
         if record.exc_info:
             told["error"] = self.formatException(record.exc_info)
-        return json.dumps({key: _SECRET.sub(r"\1…", value or "") for key, value in told.items()})
+        return json.dumps({key: blank_secrets(value or "") for key, value in told.items()})
 
 
 def write_json() -> None:

@@ -1,6 +1,7 @@
 """Bounds on every request: how large its body may be, and how long its reader may take for a piece of the answer.
 
-The routes that take reports and logs have larger bounds of their own and read their bodies in pieces.
+The routes that take reports and logs have larger bounds of their own and read their bodies in pieces. It must be
+around whatever reads a body, the dashboard too, whose callbacks anybody may call.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 import anyio
 from starlette.exceptions import HTTPException
 
+from rlvitals_monitor.logs import blank_secrets
 from rlvitals_monitor.telemetry import Telemetry
 
 Scope = MutableMapping[str, Any]
@@ -22,7 +24,7 @@ Send = Callable[[Message], Awaitable[None]]
 Asgi = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 BODY_BYTES_MAX = 4 << 20
-"""Of a request to the API: rule files are the largest that people send, logs aside."""
+"""Rule files are the largest that people send, logs aside."""
 PIECE_S = 30.0
 """A reader that does not take one piece of an answer in so long has gone, or would hold memory for ever."""
 IN_PIECES = frozenset({"/api/v1/reports", "/api/v1/import", "/api/v1/replay"})
@@ -43,17 +45,16 @@ class RequestBounds:
         *,
         body_bytes: int = BODY_BYTES_MAX,
         piece_s: float = PIECE_S,
-        api: str = "/api/",
         telemetry: Telemetry | None = None,
     ) -> None:
-        self._app, self._body_bytes, self._piece_s, self._api = app, body_bytes, piece_s, api
+        self._app, self._body_bytes, self._piece_s = app, body_bytes, piece_s
         self._telemetry = telemetry or Telemetry()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] not in ("http", "websocket"):
             await self._app(scope, receive, send)
             return
-        if scope["type"] == "http" and scope["path"].startswith(self._api) and scope["path"] not in IN_PIECES:
+        if scope["type"] == "http" and scope["path"] not in IN_PIECES:
             if _told_length(scope) > self._body_bytes:
                 await _refuse(send, self._body_bytes)
                 return
@@ -64,7 +65,8 @@ class RequestBounds:
             await self._app(scope, receive, self._timed(send))
         except ReaderTooSlow:
             self._telemetry.dropped_readers.labels(scope["type"]).inc()
-            log.warning("a reader of %s took no piece for %g s and was dropped", scope["path"], self._piece_s)
+            where = blank_secrets(ascii(scope["path"]))
+            log.warning("a reader of %s took no piece for %g s and was dropped", where, self._piece_s)
         finally:
             self._telemetry.sockets.dec(is_socket)
 

@@ -79,7 +79,7 @@ class Settings(FileSettings):
     @model_validator(mode="after")
     def _both_or_none(self) -> Settings:
         if (self.tls_cert is None) != (self.tls_key is None):
-            raise ValueError("expected tls_cert and tls_key, or neither")
+            raise ValueError("expected RLVITALS_TLS_CERT and RLVITALS_TLS_KEY (--tls-cert, --tls-key), or neither")
         return self
 
     @property

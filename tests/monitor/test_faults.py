@@ -53,6 +53,18 @@ def test_a_wrong_setting_is_told_in_one_line_with_what_was_expected(
     assert said.count("\n") == 1
 
 
+def test_settings_that_do_not_fit_together_are_told_without_what_they_hold(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("RLVITALS_DATABASE_URL", "postgresql+psycopg://u:hunter2@host/db")
+    monkeypatch.setenv("RLVITALS_TLS_CERT", "cert.pem")
+    assert serve([]) == WRONG_SETTING
+    said = capsys.readouterr().err
+    assert (
+        said == "rlvitals: expected RLVITALS_TLS_CERT and RLVITALS_TLS_KEY (--tls-cert, --tls-key), or neither\n"
+    )
+
+
 def test_every_command_tells_a_wrong_setting_so(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

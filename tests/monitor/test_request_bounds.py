@@ -55,9 +55,18 @@ def test_a_body_without_a_length_is_counted_as_it_comes() -> None:
         call(RequestBounds(answers, body_bytes=10), scope(), b"x" * 6, b"x" * 6)
 
 
-def test_reports_and_pages_have_bounds_of_their_own() -> None:
-    for path in ("/api/v1/reports", "/ui/import"):
+def test_reports_and_logs_have_bounds_of_their_own_and_pages_have_none() -> None:
+    for path in ("/api/v1/reports", "/api/v1/import"):
         assert call(RequestBounds(answers, body_bytes=1), scope(path, 9), b"x" * 9)[0]["status"] == 200
+    for path in ("/ui/_dash-update-component", "/ui/import", "/"):
+        assert call(RequestBounds(answers, body_bytes=1), scope(path, 9), b"x" * 9)[0]["status"] == 413
+
+
+def test_the_log_of_a_slow_reader_has_no_secret_and_no_line_of_their_own(caplog: pytest.LogCaptureFixture) -> None:
+    call(RequestBounds(answers, piece_s=0.01), scope("/ui/share/hidden"), b"x", stuck_after=1)
+    call(RequestBounds(answers, piece_s=0.01), scope("/ui/\nERROR forged"), b"x", stuck_after=1)
+    assert "hidden" not in caplog.text
+    assert "\nERROR" not in caplog.text
 
 
 @pytest.mark.parametrize("kind", ["http", "websocket"])
