@@ -17,6 +17,7 @@ from fastapi.responses import JSONResponse
 from rlvitals_dashboard import deeds, nav, problem_banner, run_browser
 from rlvitals_dashboard.api import Api, ApiError
 from rlvitals_dashboard.components import Component, visible
+from rlvitals_dashboard.crash_notice import crash_page, tell_crash
 from rlvitals_dashboard.failed_page import failed_page, no_such_page
 from rlvitals_dashboard.gate import Gate
 from rlvitals_dashboard.language import language, with_language
@@ -81,6 +82,7 @@ def create_dash(server: FastAPI, api: Api, prefix: str = PREFIX) -> Dash:
         meta_tags=[{"name": "viewport", "content": "width=device-width, initial-scale=1"}],
         websocket_inactivity_timeout=0,
         add_log_handler=False,
+        on_error=tell_crash,
         **options,
     )
     app.layout = lambda: shell(prefix)
@@ -131,6 +133,7 @@ def _register_router(app: Dash, api: Api, prefix: str) -> None:
         Input("url", "pathname"),
         Input("url", "search"),
         Input("retry", "data"),
+        on_error=partial(crash_page, prefix=prefix),
     )
     async def route(pathname: str | None, search: str | None, _retry: object) -> tuple[Component, ...]:
         routed = {"path": pathname, "at": time()}

@@ -6,6 +6,7 @@ from dash import dcc, html
 
 from rlvitals_dashboard import nav, problem_banner
 from rlvitals_dashboard.components import Component, aria
+from rlvitals_dashboard.crash_notice import crash_place
 from rlvitals_dashboard.display_choice import browser_phrases, display_choice
 from rlvitals_dashboard.failure_banner import failure_banner, live_sign
 from rlvitals_dashboard.language import t
@@ -42,6 +43,7 @@ def shell(prefix: str) -> Component:
             ),
             failure_banner(prefix),
             problem_banner.problem_banner(),
+            crash_place(),
             html.Div(id="page"),
             browser_phrases(),
         ]

@@ -2,10 +2,11 @@
 (function () {
   "use strict";
 
-  const SILENT_MS = 25000, IDLE_MS = 6000, AGAIN_MS = 2500, PATIENCE_MS = 8000, ASTRAY_MS = 3000, GRACE_MS = 2500;
+  const SILENT_MS = 25000, IDLE_MS = 6000, AGAIN_MS = 2500, PATIENCE_MS = 8000, ASTRAY_MS = 3000, GRACE_MS = 2500, CRASH_MS = 60000;
   const root = document.documentElement;
   let state = "well", words = "", since = Date.now(), troubled = "";
   let lastBeat = Date.now(), lastAnswer = Date.now(), lastAsked = Date.now();
+  let crash = "", crashedAt = 0;
   let asking = false, beating = false, broken = false, lostAt = 0, place = null, strayed = 0;
 
   function send(id, props) { window.dash_clientside.set_props(id, props); }
@@ -78,8 +79,17 @@
     if (said && word.textContent !== said) word.textContent = said;
   }
 
+  // What the service said of its own stumbling goes once nothing has stumbled for a while.
+  function forget() {
+    const at = document.querySelector("#crash time");
+    const told = at ? at.dateTime : "";
+    if (told !== crash) [crash, crashedAt] = [told, Date.now()];
+    else if (told && Date.now() - crashedAt > CRASH_MS) send("crash", { children: null });
+  }
+
   function watch() {
     const now = Date.now();
+    forget();
     if (place !== null && location.pathname !== place) strayed = strayed || now;
     else strayed = 0;
     const page = failed();
