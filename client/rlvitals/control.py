@@ -61,7 +61,8 @@ class Control:
         self._load_known, self._load_earlier, self._capabilities = known, earlier, capabilities
         self._wall, self._clock = wall, clock
         self._lock = threading.Lock()
-        self._known: dict[str, bool] | None = None
+        self._known: dict[str, bool] = {}
+        self._behind = True
         self._waiting: dict[str, _Offered] = {}
         self._user_values: dict[CommandKind, float] = {}
         self._changes = Changes()
@@ -83,16 +84,23 @@ class Control:
         """The service has just answered."""
         self._heard_at = self._clock()
 
+    @property
+    def enabled(self) -> bool:
+        """False in a forked child and after `close`."""
+        return self._enabled
+
+    def inherit(self) -> None:
+        """Sender's thread: another attempt has ended, whose journal says what it did."""
+        self._behind = True
+
     @kept(None)
     def offer(self, commands: Iterable[Command]) -> None:
         """Sender's thread: puts new commands into the mailbox. Ids of dead attempts are answered, not applied."""
         offered = tuple(commands)
         if not offered or not self._enabled:
             return
-        if self._known is None:
-            self._known = dict(self._load_known())
-            for command, step in self._load_earlier():
-                self._changes.made_before(command, step)
+        if self._behind:
+            self._read_journals()
         for command in offered:
             if self.obeys is not None and command.kind not in self.obeys:
                 if command.kind is CommandKind.STOP:
@@ -117,7 +125,7 @@ class Control:
         with self._lock:
             found = tuple(self._waiting.values())
             for offered in found:
-                self._mark(offered.command.id, answered=True)
+                self._known[offered.command.id] = True
             self._waiting.clear()
         return tuple(offered.command for offered in found if self._accept(offered, step))
 
@@ -145,6 +153,12 @@ class Control:
         if self.released_by:
             self._paused_since = None
         return not self.released_by
+
+    def close(self) -> None:
+        """From now on nothing is handed out: what it would do can no longer be journalled."""
+        with self._lock:
+            self._enabled = False
+            self._waiting.clear()
 
     def forked(self) -> None:
         """In a forked child: commands are the parent's business."""
@@ -214,10 +228,15 @@ class Control:
         elif command.kind in (CommandKind.RESUME, CommandKind.STOP):
             self._paused_since = None
 
-    def _mark(self, command_id: str, *, answered: bool) -> None:
-        if self._known is None:
-            self._known = {}
-        self._known[command_id] = answered
+    def _read_journals(self) -> None:
+        """What this process has marked itself stays as it is: a journal may not tell its answer yet."""
+        known = self._load_known()
+        for command, step in self._load_earlier():
+            if command.id not in self._known:
+                self._changes.made_before(command, step)
+        for command_id, answered in known.items():
+            self._known.setdefault(command_id, answered)
+        self._behind = False
 
     def _say(
         self,

@@ -337,6 +337,7 @@ class Reporter:
         if self._started:
             self.phase(phase)
         self._on = False
+        self.control.close()
         _LIVE.discard(self)
         if self._started:
             self._sender.close(self.settings.exit_flush_s)

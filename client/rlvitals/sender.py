@@ -10,6 +10,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
@@ -21,9 +22,10 @@ from rlvitals.drops import Drops
 from rlvitals.guard import Guard
 from rlvitals.journal import Journal
 from rlvitals.lane import Lane
+from rlvitals.lineage import Lineage, booted_s
 from rlvitals.link import Link
 from rlvitals.retention import Retention, tidy
-from rlvitals.settings import Mode, Settings
+from rlvitals.settings import Mode, Settings, mounts
 from rlvitals.spool import Acked, Lock, journals, read_acked, segments
 from rlvitals.transport import Answer, Transport, Verdict, pack
 
@@ -75,9 +77,10 @@ class Sender:
         self._heartbeat_s = RECEIPT_HEARTBEAT_S
         self._limit = BATCH_RECORDS
         self._left: Lane | None = None
+        self._lineage = Lineage(settings.spool, mounts=mounts, booted_s=booted_s)
         self._epoch = ""
         self._beat_s = clock() - HEARTBEAT_MAX_S
-        self._tidy_s, self._adopt_s = clock(), 0.0
+        self._tidy_s, self._adopt_s, self._looked_s = clock(), 0.0, 0.0
         self._wake = threading.Event()
         self._rounds = threading.Condition()
         self._tries = 0
@@ -89,6 +92,7 @@ class Sender:
         for lane in self._lanes:
             lane.retired = True
         self._lanes = [*self._lanes, Lane(journal.folder, self._drops, self._settings.url, journal=journal)]
+        self._lineage.begin(journal.writer)
 
     def start(self) -> None:
         """Starts the thread, once."""
@@ -231,12 +235,25 @@ class Sender:
         batch, count = made
         if not lane.retired:
             self._beat_s = self._clock()
+            batch = replace(batch, heir_of=self._heir_of(lane))
         answer = self._exchange(batch)
         if answer.receipt is not None:
             return self._stored(lane, count, answer.receipt)
         if answer.verdict in (Verdict.TOO_LARGE, Verdict.UNREADABLE) and count:
             return self._smaller(lane, count, answer)
         return self._failed(lane, answer)
+
+    def _heir_of(self, lane: Lane) -> tuple[str, ...]:
+        """The control is told first: it reads those journals before anything that comes with the answer."""
+        now = self._clock()
+        if lane.journal is None or not self._control.enabled:
+            return ()
+        writer = lane.journal.writer
+        if now >= self._looked_s:
+            self._looked_s = now + LEFTOVERS_EVERY_S
+            if self._lineage.look(writer.run.id, [other.folder for other in self._lanes]):
+                self._control.inherit()
+        return self._lineage.before(writer)
 
     def _exchange(self, batch: ReportBatch) -> Answer:
         if self._post is None:

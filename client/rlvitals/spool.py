@@ -91,6 +91,23 @@ class Lock:
             self._descriptor = -1
 
 
+def has_ended(folder: Path) -> bool:
+    """Whether a journal's writer is surely gone; False where locks do not tell."""
+    if fcntl is None:
+        return False
+    try:
+        descriptor = os.open(folder / LOCK_FILE, os.O_RDWR)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+    return True
+
+
 def make_private_folder(folder: Path) -> None:
     """Makes the folder (0700, parents too); raises `UnsafeFolder` if it is not the user's own."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)

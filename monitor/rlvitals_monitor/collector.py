@@ -152,7 +152,7 @@ def collect(store: Store, document: Document, who: Principal, now: datetime) -> 
             return Receipt(epoch=epoch, stored_through=max(0, stored_through(connection, batch))), None
         stored = store_batch(connection, batch, now, through=document.through, lines=document.lines)
         unheard = _record_outcomes(connection, batch, stored.outcomes, document.lines, now)
-        commands = _pending(connection, batch, now) if stored.newest else ()
+        commands = _pending(connection, batch, now, newest=stored.newest)
     refused = (*document.refused, *stored.refused, *unheard)
     paused = stored.phase == Phase.PAUSED.value
     receipt = Receipt(
@@ -188,10 +188,12 @@ def _record_outcomes(
     return tuple(refused)
 
 
-def _pending(connection: Connection, batch: ReportBatch, now: datetime) -> tuple[Command, ...]:
+def _pending(connection: Connection, batch: ReportBatch, now: datetime, *, newest: bool) -> tuple[Command, ...]:
     try:
         with connection.begin_nested():
-            return handover.pending_for(connection, batch.run.id, now, batch.attempt)
+            return handover.pending_for(
+                connection, batch.run.id, now, batch.attempt, heir_of=batch.heir_of, newest=newest
+            )
     except (ServiceError, ValueError, SQLAlchemyError):
         # Reports are worth more than commands, which stay pending for the next receipt.
         return ()

@@ -429,3 +429,34 @@ def test_a_factor_or_a_distance_that_a_person_types_is_not_refused_for_its_last_
         knob = Knob(low=0.0, high=2.0, max_change=0.1)
         asked = command(CommandKind.SET_KNOB, argument=round(now + 0.1, 3), knob="k")
         assert verdict(asked, replace(AT, knob=knob, in_force=now)) == (CommandState.DELIVERED, "")
+
+
+def test_what_an_attempt_did_that_ended_meanwhile_is_read_before_its_commands_are_taken() -> None:
+    desk = Desk()
+    desk.control.offer([command(id="mine")])
+    desk.control.take(5)
+    desk.known = {"half": False, "done": True, "mine": False}
+    desk.control.inherit()
+    desk.control.offer([command(id=name) for name in ("half", "done", "mine", "fresh")])
+    assert [taken.id for taken in desk.control.take(6)] == ["fresh"]
+    assert desk.outcomes == [("half", CommandState.REFUSED)], "and its own is not answered for it"
+
+
+def test_journals_that_could_not_be_read_are_read_again_before_anything_is_taken(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("RLVITALS_RAISE")
+    desk = Desk(known={"half": False})
+    with monkeypatch.context() as broken:
+        broken.setattr(desk.control, "_load_known", lambda: 1 / 0)
+        desk.control.offer([command(id="half")])
+    desk.control.offer([command(id="half")])
+    assert desk.control.take(6) == ()
+    assert desk.outcomes == [("half", CommandState.REFUSED)]
+
+
+def test_nothing_is_taken_once_no_journal_is_written_any_more() -> None:
+    desk = Desk()
+    desk.control.offer([command()])
+    desk.control.close()
+    assert desk.control.take(5) == ()

@@ -161,7 +161,8 @@ class ReportBatch:
     """``epoch`` is the store's that the client last heard of ("" at first).
 
     Where it is not the store's own, the store takes nothing and answers with its own epoch and what it has, so
-    that the client begins again from there.
+    that the client begins again from there. ``heir_of`` are earlier attempts of the run that have ended and of
+    which this one knows what they did with each command: it may be given what was given to them.
     """
 
     run: RunInfo
@@ -169,6 +170,7 @@ class ReportBatch:
     writer: str = "main"
     protocol: int = PROTOCOL
     epoch: str = ""
+    heir_of: tuple[str, ...] = ()
     steps: tuple[StepReport, ...] = ()
     texts: tuple[Text, ...] = ()
     histograms: tuple[Histogram, ...] = ()

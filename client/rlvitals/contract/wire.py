@@ -77,6 +77,7 @@ _PLAIN = (
     "writer",
     "protocol",
     "epoch",
+    "heir_of",
     "texts",
     "histograms",
     "events",

@@ -5,8 +5,9 @@ Every function takes the caller's transaction and writes an audit line for each 
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from sqlalchemy import Connection
 
@@ -20,28 +21,48 @@ from rlvitals_monitor.store.knobs import read_knobs
 from rlvitals_monitor.store.words import storable
 
 SERVICE, TRAINER = "service", "trainer"
-SILENT_AFTER = timedelta(seconds=30)
-"""An attempt that says nothing for so long is taken for dead, and a newer one is given its commands. Both have the
-same journals where a trainer was started again, so that none is applied twice."""
 RUN_ENDED = "the run ended before it was applied"
+NOT_KNOWN = (
+    "the attempt that was given it fell silent and a newer one began: whether it was carried out is not known; "
+    "ask again if it is still wanted"
+)
 _ENDS = frozenset({CommandState.APPLIED, CommandState.REFUSED, CommandState.EXPIRED})
 
 
-def pending_for(conn: Connection, run: str, now: datetime, attempt: str = "") -> tuple[Command, ...]:
+def pending_for(
+    conn: Connection,
+    run: str,
+    now: datetime,
+    attempt: str = "",
+    *,
+    heir_of: Collection[str] = (),
+    newest: bool = True,
+) -> tuple[Command, ...]:
     """What rides on the next receipt: the same commands again until an outcome or their expiry ends them.
 
-    A receipt may get lost and the trainer knows by id what it has seen; the first hand-out is recorded, once. What
-    another attempt was given stays that one's while it is heard of: two trainers may call themselves the same run.
-    Needs a write transaction.
+    A receipt may get lost and the trainer knows by id what it has seen; the first hand-out is recorded, once.
+    Needs a write transaction, in which the run is locked.
     """
     waiting = store.waiting(conn, run, now)
-    found = _known_to(conn, run, tuple(view for view in waiting if _may_have(conn, view, attempt, now)))
-    for view in found:
+    theirs = tuple(view for view in waiting if may_have(view, attempt, heir_of, newest=newest))
+    found = []
+    for view in _known_to(conn, run, theirs):
         if view.state is CommandState.PENDING or view.handed_to != attempt:
             delivered = replace(view, state=CommandState.DELIVERED, handed_to=attempt)
-            if store.change(conn, delivered, before=[view.state]):
-                audit(conn, view, who=SERVICE, what="delivered", detail="", now=now)
+            if not store.change(conn, delivered, before=[view.state]):
+                continue
+            audit(conn, view, who=SERVICE, what="delivered", detail="", now=now)
+        found.append(view)
     return tuple(command_of(view, now) for view in found)
+
+
+def may_have(view: CommandView, attempt: str, heir_of: Collection[str], *, newest: bool) -> bool:
+    """What an attempt was given is that one's for good, however silent it is and whatever the clocks say: it may
+    have carried it out, or may yet. Only who has that one's journal after its end knows, and is given it then.
+    """
+    if view.handed_to == attempt:
+        return True
+    return newest and (not view.handed_to or view.handed_to in heir_of)
 
 
 def record_outcome(conn: Connection, run: str, outcome: Outcome, now: datetime) -> bool:
@@ -65,16 +86,15 @@ def record_outcome(conn: Connection, run: str, outcome: Outcome, now: datetime) 
 
 
 def expire(conn: Connection, run: str, now: datetime) -> int:
-    """Ends what nobody decided or fetched in time, and what came too late for the run; how many those are.
+    """Ends what nobody decided or fetched in time, what came too late for the run, and what was lost with an
+    attempt; how many those are. News of any of them corrects that.
 
     One run in one transaction, as everywhere here: the audit's lock comes after a run's, never before it.
     """
     over = locked_subject(conn, run).phase in store.ENDED
     done = 0
     for view in store.overdue(conn, run, now):
-        late = view.expires_at <= now
-        state = CommandState.EXPIRED if late or not over else CommandState.REFUSED
-        reason = f"nobody acted on it while it was {view.state.value}" if late or not over else RUN_ENDED
+        state, reason = _end_of(view, now, over=over)
         ended = replace(view, state=state, reason=reason, done_at=now)
         if store.change(conn, ended, before=[view.state]):
             audit(conn, ended, who=SERVICE, what=state.value, detail=reason, now=now)
@@ -82,11 +102,10 @@ def expire(conn: Connection, run: str, now: datetime) -> int:
     return done
 
 
-def _may_have(conn: Connection, view: CommandView, attempt: str, now: datetime) -> bool:
-    if view.handed_to in ("", attempt) or not attempt:
-        return True
-    heard = store.heard_of(conn, view.run, view.handed_to)
-    return heard is None or now - heard > SILENT_AFTER
+def _end_of(view: CommandView, now: datetime, *, over: bool) -> tuple[CommandState, str]:
+    if view.expires_at <= now:
+        return CommandState.EXPIRED, f"nobody acted on it while it was {view.state.value}"
+    return (CommandState.REFUSED, RUN_ENDED) if over else (CommandState.EXPIRED, NOT_KNOWN)
 
 
 def _known_to(conn: Connection, run: str, found: tuple[CommandView, ...]) -> tuple[CommandView, ...]:

@@ -28,6 +28,9 @@ ENDED = (Phase.FINISHED, Phase.FAILED)
 SETTLED_AFTER = timedelta(seconds=30)
 """How long after a run's end its last outcomes may still be on their way."""
 
+SILENT_AFTER = timedelta(seconds=60)
+"""What was given to an attempt that says nothing for so long, while a newer one runs, is given up."""
+
 _COLUMNS = frozenset({"id", "run", "state", "kind", "created_at", "expires_at", "alert_id", "voices"})
 _BODY = tuple(f.name for f in fields(CommandView) if f.name not in _COLUMNS)
 
@@ -124,19 +127,8 @@ def waiting(conn: Connection, run: str, now: datetime) -> tuple[CommandView, ...
     return tuple(_from_row(row) for row in rows)
 
 
-def heard_of(conn: Connection, run: str, attempt: str) -> datetime | None:
-    """When any writer of an attempt last said something; None for an unknown one."""
-    query = (
-        select(func.max(writers.c.seen_at))
-        .join(attempts, attempts.c.number == writers.c.attempt)
-        .where(attempts.c.run == run, attempts.c.id == attempt)
-    )
-    at = conn.scalar(query)
-    return None if at is None else from_micros(at)
-
-
 def overdue_runs(conn: Connection, now: datetime) -> tuple[str, ...]:
-    """Runs with open commands that are past their time, or that came too late for the run."""
+    """Runs with open commands that are past their time, that came too late for the run, or that were lost."""
     query = (
         select(commands.c.run)
         .join(runs, runs.c.id == commands.c.run)
@@ -154,7 +146,18 @@ def overdue(conn: Connection, run: str, now: datetime) -> tuple[CommandView, ...
 def _is_overdue(now: datetime) -> ColumnElement[bool]:
     ended = runs.c.phase.in_([phase.value for phase in ENDED]) & (runs.c.seen_at <= to_micros(now - SETTLED_AFTER))
     late = commands.c.expires_at <= to_micros(now)
-    return commands.c.state.in_([state.value for state in OPEN]) & or_(late, ended)
+    return commands.c.state.in_([state.value for state in OPEN]) & or_(late, ended, _is_lost(now))
+
+
+def _is_lost(now: datetime) -> ColumnElement[bool]:
+    """Given to an attempt that fell silent, and a newer one has begun."""
+    holder, newer = attempts.alias(), attempts.alias()
+    heard = writers.c.seen_at > to_micros(now - SILENT_AFTER)
+    is_heard = select(writers.c.attempt).where(writers.c.attempt == holder.c.number, heard).exists()
+    is_old = select(newer.c.number).where(newer.c.run == holder.c.run, newer.c.ordinal > holder.c.ordinal).exists()
+    is_holder = (holder.c.run == commands.c.run) & (holder.c.id == commands.c.body["handed_to"].as_string())
+    lost = select(holder.c.number).where(is_holder, is_old, ~is_heard).exists()
+    return and_(commands.c.state == CommandState.DELIVERED.value, lost)
 
 
 def page(

@@ -200,9 +200,12 @@ def plant_attempt(store: Store, attempt: str, after_s: float) -> None:
         store_batch(conn, batch(step(1, 1, {}), run="r1", attempt=attempt), later(after_s))
 
 
-def hand_to(store: Store, attempt: str, after_s: float) -> list[str]:
+def hand_to(
+    store: Store, attempt: str, after_s: float, heir_of: tuple[str, ...] = (), *, newest: bool = True
+) -> list[str]:
     with store.begin() as conn:
-        return [command.id for command in handover.pending_for(conn, "r1", later(after_s), attempt)]
+        given = handover.pending_for(conn, "r1", later(after_s), attempt, heir_of=heir_of, newest=newest)
+        return [command.id for command in given]
 
 
 def test_of_two_trainers_that_call_themselves_the_same_run_one_is_given_a_command(planted: Store) -> None:
@@ -214,12 +217,54 @@ def test_of_two_trainers_that_call_themselves_the_same_run_one_is_given_a_comman
     assert hand_to(planted, "first", 4) == [asked.id], "again: a receipt may get lost"
 
 
-def test_a_trainer_that_was_started_again_is_given_what_the_dead_one_had(planted: Store) -> None:
-    plant_attempt(planted, "dead", 1)
+@pytest.mark.parametrize("after_s", [-7200, 31, 3500])
+def test_however_silent_an_attempt_and_however_wrong_a_clock_no_other_is_given_what_it_has(
+    planted: Store, after_s: float
+) -> None:
+    plant_attempt(planted, "silent", 1)
+    plant_attempt(planted, "twin", 1)
+    asked = ask(planted, CommandKind.CHECKPOINT)
+    assert hand_to(planted, "silent", 2) == [asked.id]
+    assert hand_to(planted, "twin", after_s) == []
+    assert hand_to(planted, "silent", 4, newest=False) == [asked.id], "it is still that one's"
+
+
+def test_an_older_attempt_is_given_nothing_new(planted: Store) -> None:
+    ask(planted, CommandKind.CHECKPOINT)
+    assert hand_to(planted, "older", 2, newest=False) == []
+
+
+def test_a_trainer_that_was_started_again_beside_its_journal_is_given_what_the_dead_one_had_at_once(
+    planted: Store,
+) -> None:
     asked = ask(planted, CommandKind.CHECKPOINT)
     assert hand_to(planted, "dead", 2) == [asked.id]
-    plant_attempt(planted, "resumed", 3)
-    assert hand_to(planted, "resumed", 3) == []
-    assert hand_to(planted, "resumed", 3 + handover.SILENT_AFTER.total_seconds()) == [asked.id]
-    plant_attempt(planted, "resumed", 59)
-    assert hand_to(planted, "dead", 60) == [], "what it sends late changes nothing"
+    assert hand_to(planted, "elsewhere", 3, ("other",)) == []
+    assert hand_to(planted, "resumed", 3, ("other", "dead")) == [asked.id]
+    assert hand_to(planted, "dead", 4) == [], "what it sends late changes nothing"
+    assert hand_to(planted, "third", 5, ("dead",)) == [], "which never had the second one's"
+
+
+def test_what_was_lost_with_an_attempt_is_given_up_so_that_it_can_be_asked_for_again(planted: Store) -> None:
+    plant_attempt(planted, "dead", 1)
+    asked = ask(planted, CommandKind.CHECKPOINT)
+    hand_to(planted, "dead", 2)
+    assert expire(planted, 62) == 0, "nobody else is there"
+    plant_attempt(planted, "elsewhere", 30)
+    assert expire(planted, 60) == 0
+    assert expire(planted, 62) == 1
+    ended = now_is(planted, asked.id)
+    assert (ended.state, ended.reason) == (CommandState.EXPIRED, handover.NOT_KNOWN)
+    again = ask(planted, CommandKind.CHECKPOINT, after_s=63)
+    assert hand_to(planted, "elsewhere", 64) == [again.id]
+    assert answer(planted, asked.id, CommandState.APPLIED), "its journal came after all"
+    assert now_is(planted, asked.id).state is CommandState.APPLIED
+
+
+def test_what_an_attempt_has_that_is_heard_of_is_not_given_up(planted: Store) -> None:
+    plant_attempt(planted, "first", 1)
+    ask(planted, CommandKind.CHECKPOINT)
+    hand_to(planted, "first", 2)
+    plant_attempt(planted, "second", 30)
+    plant_attempt(planted, "first", 100)
+    assert expire(planted, 159) == 0
