@@ -33,19 +33,20 @@ def register(app: Dash, api: Api) -> None:
         Output("verdict", "children", allow_duplicate=True),
         Output("done", "data", allow_duplicate=True),
         Input({"type": "bulk", "deed": ALL}, "n_clicks"),
-        State("runs-chosen", "data"),
+        # by a pattern: as the page is left, its buttons go, which asks for this once more, and so has its store
+        State({"type": "runs-chosen", "page": ALL}, "data"),
         State({"type": "bulk-say", "name": ALL}, "value"),
         State({"type": "bulk-say", "name": ALL}, "id"),
         running=[(Output("verdict-place", "className"), "at-work", "")],
         prevent_initial_call=True,
     )
     async def act(
-        _clicks: object, chosen: object, values: Sequence[object], ids: Sequence[Mapping[str, str]]
+        _clicks: object, chosen: Sequence[object], values: Sequence[object], ids: Sequence[Mapping[str, str]]
     ) -> tuple[Component, float]:
         if len(ctx.triggered) != 1 or not ctx.triggered[0]["value"]:
             raise PreventUpdate
         said = {field["name"]: value for field, value in zip(ids, values, strict=True)}
-        return await carry_out(api, ctx.triggered_id["deed"], chosen, said), time()
+        return await carry_out(api, ctx.triggered_id["deed"], next(iter(chosen), None), said), time()
 
 
 async def carry_out(api: Api, deed: str, chosen: object, said: Said) -> Component:

@@ -35,6 +35,8 @@ def test_a_person_finds_sorts_groups_and_handles_runs_and_the_address_holds_it_a
     house: House, open_page: Callable[..., Any]
 ) -> None:
     page = open_page(house.url, "/ui/", login=house.login)
+    stumbles: list[str] = []
+    page.on("console", lambda said: stumbles.append(said.text) if said.type == "error" else None)
     rows = page.locator(".runs-table tr.run")
     well, ill = page.locator("[data-run=well]"), page.locator("[data-run=ill]")
     expect(rows.first).to_contain_text("<img src=x onerror=alert(1)> [U+202E]grpo")
@@ -86,3 +88,5 @@ def test_a_person_finds_sorts_groups_and_handles_runs_and_the_address_holds_it_a
     expect(rows).to_have_count(1)
     ill.get_by_role("link").click()
     page.wait_for_url(re.compile("/ui/run/ill"))
+    expect(page.locator("figure.chart .main-svg").first).to_be_visible()
+    assert stumbles == []

@@ -259,7 +259,7 @@
     const whole = pairs.length > 0 && pairs.length === order.length;
     all.textContent = whole ? "☑" : pairs.length ? "◪" : "☐";
     all.setAttribute("aria-pressed", String(whole));
-    send("runs-chosen", { data: pairs });
+    send({ type: "runs-chosen", page: "" }, { data: pairs });
   }
 
   function pick(ids, on) {

@@ -39,7 +39,7 @@ async def layout(api: Api, prefix: str, query: Query) -> Component:
             html.Div([verdict_place(), bulk_bar(prefix)], className="runs-dock"),
             html.Div(
                 [
-                    dcc.Store(id="runs-chosen", data=[]),
+                    dcc.Store(id={"type": "runs-chosen", "page": ""}, data=[]),
                     dcc.Store(id="runs-pulse"),
                     dcc.Store(id="runs-beat"),
                     dcc.Interval(id="runs-watch", interval=WATCH_MS),
