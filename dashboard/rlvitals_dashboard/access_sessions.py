@@ -19,7 +19,7 @@ KINDS = {
     AccessKind.TOKEN: phrase("a token"),
     AccessKind.SHARE: phrase("a shared link"),
 }
-_OPEN = Look(tone="good", mark="●", word=phrase("Open"))
+_OPEN = Look(tone="good", mark="●", word=phrase("Ends"))
 _OVER = Look(tone="idle", mark="○", word=phrase("Over"))
 SHARE_HOURS = 24
 BROWSERS = (
@@ -44,7 +44,14 @@ LONGEST_AGENT = 120
 def session_table(sessions: Sequence[SessionView]) -> Component:
     if not sessions:
         return html.P(t("Nobody is signed in with a browser."), className="quiet")
-    names = (t("Who"), t("By"), t("Browser"), t("Last seen"), t("Ends"), html.Span(t("Deed"), className="unseen"))
+    names = (
+        t("Who"),
+        t("Signed in by"),
+        t("Browser"),
+        t("Last seen"),
+        t("Ends"),
+        html.Span(t("Deed"), className="unseen"),
+    )
     return line_table(t("Sessions"), names, [_session(session) for session in sessions])
 
 

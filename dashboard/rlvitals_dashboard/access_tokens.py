@@ -38,7 +38,7 @@ def token_table(tokens: Sequence[TokenView]) -> Component:
         t("Made"),
         html.Span(t("Deed"), className="unseen"),
     )
-    return line_table(t("Tokens"), names, [_row(token) for token in rows])
+    return line_table(t("API tokens"), names, [_row(token) for token in rows])
 
 
 def token_look(token: TokenView) -> Look:

@@ -22,8 +22,11 @@ def line_table(label: str, names: Sequence[str | Component], rows: Sequence[Comp
 
 
 def _named(row: Component, names: Sequence[str | Component]) -> Component:
-    """Each cell but the first, which is the card's title, knows its column's name, for where there is no head."""
+    """Each cell but the first, which is the card's title, knows its column's name, for where there is no head;
+    what says that there is nothing is left out there."""
     for cell, name in list(zip(row.children, names, strict=False))[1:]:
         if isinstance(name, str):
             setattr(cell, "data-column", name)
+        if cell.children == "–":
+            cell.className = f"{getattr(cell, 'className', '')} none".strip()
     return row

@@ -39,7 +39,7 @@ PLACES = (
 SETTINGS = (
     Place(path="settings", title="Service"),
     Place(path="settings/people", title="People"),
-    Place(path="settings/tokens", title="Tokens"),
+    Place(path="settings/tokens", title="API tokens"),
     Place(path="settings/sessions", title="Sessions"),
     Place(path="settings/shares", title="Shared links"),
     Place(path="settings/retention", title="Retention"),

@@ -16,7 +16,7 @@ from rlvitals_dashboard.components import LONGEST_NAME, Component, aria, mark, p
 from rlvitals_dashboard.language import phrase, t
 from rlvitals_dashboard.line_table import line_table
 from rlvitals_dashboard.theme import SEVERITIES, STANDINGS
-from rlvitals_dashboard.words import number, plural
+from rlvitals_dashboard.words import FAMILIES, number, plural
 
 HOLDS, QUIET, UNKNOWN, DORMANT, NOWHERE = "holds", "quiet", "unknown", "dormant", "nowhere"
 HOLD_NOW = phrase("holding now")
@@ -119,7 +119,11 @@ def board_panels(lines: Sequence[Line], runs: Sequence[BoardRun], prefix: str) -
 
 
 def _heading(group: str) -> str:
-    return t(HOLD_NOW).capitalize() if group == HOLD_NOW else group.replace("_", " ").capitalize()[:LONGEST_NAME]
+    """A group of shipped rules is named as the family of metrics that it watches."""
+    if group == HOLD_NOW:
+        return t(HOLD_NOW).capitalize()
+    known = next((word for family, word in FAMILIES.items() if family.value == group), "")
+    return t(known) if known else group.replace("_", " ").capitalize()[:LONGEST_NAME]
 
 
 def _table(label: str, lines: Sequence[Line], names: Mapping[str, str], prefix: str) -> Component:

@@ -42,7 +42,7 @@ def test_people_tokens_links_and_ages_of_data_are_looked_after(
     expect(page.locator("tbody tr")).to_contain_text("Operator")
     assert [user["role"] for user in house.get("/users")] == ["operator"]
 
-    page.get_by_role("link", name="Tokens", exact=True).click()
+    page.get_by_role("link", name="API tokens", exact=True).click()
     press(page, "New token")
     page.get_by_label("Name").fill("cluster")
     page.get_by_label("Project").fill("math")

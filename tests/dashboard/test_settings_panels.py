@@ -125,7 +125,7 @@ def test_a_browser_is_named_in_few_words(agent: str, words: str) -> None:
 
 def test_a_link_that_is_over_is_said_to_be_and_comes_last() -> None:
     table = said(access_sessions.share_table([replace(SHARE, open=False, run="old"), SHARE], "/ui/"))
-    assert table.index("Open") < table.index("Over")
+    assert table.index("Ends") < table.index("Over")
     assert deeds(access_sessions.share_table([replace(SHARE, open=False)], "/ui/")) == set()
 
 

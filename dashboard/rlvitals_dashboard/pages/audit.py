@@ -14,10 +14,10 @@ from rlvitals_dashboard.audit_panel import audit_table
 from rlvitals_dashboard.components import Component, panel
 from rlvitals_dashboard.deeds import verdict_place
 from rlvitals_dashboard.heart import Block, Heart, Query
-from rlvitals_dashboard.language import t
+from rlvitals_dashboard.language import phrase, t
 from rlvitals_dashboard.live import fingerprint
 
-FILTERS = ("run", "who", "what")
+FILTERS = {"run": phrase("Run"), "who": phrase("Who"), "what": phrase("What")}
 LONGEST_FILTER = 128
 
 
@@ -40,8 +40,8 @@ async def layout(api: Api, prefix: str, query: Query) -> Component:
 def _filter(prefix: str, asked: Query) -> Component:
     """A form as the web knows it: the answer is a page with an address of its own."""
     fields = [
-        html.Label([name.capitalize(), dcc.Input(name=name, value=asked.get(name, ""), maxLength=LONGEST_FILTER)])
-        for name in FILTERS
+        html.Label([t(word), dcc.Input(name=name, value=asked.get(name, ""), maxLength=LONGEST_FILTER)])
+        for name, word in FILTERS.items()
     ]
     show = html.Button(t("Show"), type="submit", className="button")
     return html.Form([*fields, show], action=f"{prefix}control/audit", method="GET", className="filter")

@@ -35,7 +35,7 @@ async def _people(api: Api, _query: Query) -> Mapping[str, Block]:
 async def _tokens(api: Api, _query: Query) -> Mapping[str, Block]:
     tokens = await api.tokens()
     return {
-        "list": Block(stamp=fingerprint(tokens), make=lambda: panel(t("Tokens"), token_table(tokens))),
+        "list": Block(stamp=fingerprint(tokens), make=lambda: panel(t("API tokens"), token_table(tokens))),
         "ask": Block(stamp=0, make=lambda: _ask(new_token())),
     }
 

@@ -15,7 +15,18 @@ from rlvitals_monitor.notify.language import Language
 from rlvitals_monitor.notify.rule_words import translate
 
 WORDS = frozenset(
-    {"summary", "advice", "headline", "isnt", "reason", "description", "missing_reason", "healthy_reason", "why"}
+    {
+        "summary",
+        "advice",
+        "headline",
+        "isnt",
+        "reason",
+        "description",
+        "missing_reason",
+        "healthy_reason",
+        "counted",
+        "why",
+    }
 )
 """Fields of answers that hold sentences of ours."""
 

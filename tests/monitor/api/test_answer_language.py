@@ -16,6 +16,7 @@ from fastapi.testclient import TestClient
 from rlvitals.contract.alert import Severity
 from rlvitals.contract.report import RunInfo
 from rlvitals_monitor.api.answer_language import spoken, told
+from rlvitals_monitor.comparison.parting import WIDTH
 from rlvitals_monitor.notify.language import Language
 from rlvitals_monitor.notify.rule_words import reasons, translate
 from rlvitals_monitor.rules.rule import placeholders
@@ -108,3 +109,23 @@ def test_every_reason_of_a_light_has_its_chinese() -> None:
         )
         reason = pulse.take(signs, NOW).reason
         assert CHINESE.search(translate(reason)), reason
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        f"further apart than {WIDTH:g} times the noise of both",
+        "NaN where the first run has +Inf, and together again at the end",
+        "equal in all 1,600 common points",
+        "a band needs two other runs of the project with 50 steps or more without a warning, and it has 0",
+    ],
+)
+def test_what_a_comparison_says_is_told_in_chinese(words: str) -> None:
+    token = spoken.set(Language.CHINESE)
+    try:
+        found = told({"reason": words, "counted": "optimizer steps"})
+    finally:
+        spoken.reset(token)
+    assert CHINESE.search(found["reason"])
+    assert "the" not in found["reason"]
+    assert found["counted"] == "优化器步"
