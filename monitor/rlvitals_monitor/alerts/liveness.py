@@ -16,6 +16,7 @@ from enum import IntEnum
 from rlvitals.contract.alert import Alert, AlertState, Severity, Transition
 from rlvitals.contract.report import RECEIPT_HEARTBEAT_S, Phase
 from rlvitals.contract.view import RunState
+from rlvitals_monitor.alerts.shared_silence import SharedSilence
 from rlvitals_monitor.store import pulse
 from rlvitals_monitor.store.numbers import to_micros
 from rlvitals_monitor.store.pulse import Heard, Signs
@@ -82,19 +83,23 @@ def judge(
     now: datetime,
     listening_since: datetime,
     busy_until: datetime | None = None,
+    shared: SharedSilence | None = None,
 ) -> list[Transition]:
     """What changes now, given the run's open alerts. The same question always has the same answer.
 
     ``busy_until`` is the last word of a phase before this one that took its time: the clock of steps begins anew.
+    Runs that fell silent together are called so together, with what they share as the first thing to look at.
     """
     if now < heard.signs.seen_at - SKEW:
         return []
     known = [alert for alert in firing if alert.rule in NAMES]
     open_rules = {alert.rule for alert in known if alert.attempt == heard.attempt}
-    reached = _lasting(_graced(heard.signs, listening_since, busy_until), now, _patience(heard.signs))
+    shared = shared if shared is not None and shared.holds(heard.signs.seen_at) else None
+    felt = heard.signs if shared is None else replace(heard.signs, seen_at=shared.last)
+    reached = _lasting(_graced(felt, listening_since, busy_until), now, _patience(heard.signs))
     ended = [_end(alert, heard, now) for alert in known if _is_over(alert, heard, now)]
     begun = [rule for rule in RULES if rule.stage <= reached and rule.name not in open_rules]
-    return [*ended, *(_begin(rule, heard, now) for rule in begun)]
+    return [*ended, *(_begin(rule, heard, now, shared) for rule in begun)]
 
 
 def stage(signs: Signs, now: datetime, patience: timedelta) -> Stage:
@@ -158,7 +163,7 @@ def _end(alert: Alert, heard: Heard, now: datetime) -> Transition:
     return _transition(ended, AlertState.FIRING, step, now, reason)
 
 
-def _begin(rule: LivenessRule, heard: Heard, now: datetime) -> Transition:
+def _begin(rule: LivenessRule, heard: Heard, now: datetime, shared: SharedSilence | None) -> Transition:
     signs = heard.signs
     silent = _by_words(signs, now, _patience(signs)) >= rule.stage
     mark = signs.seen_at if silent else signs.progress_at or signs.began_at
@@ -175,7 +180,7 @@ def _begin(rule: LivenessRule, heard: Heard, now: datetime) -> Transition:
         metric=SILENCE if silent else STEPLESS,
         value=(now - mark).total_seconds(),
         summary=_words(heard, now, silent=silent),
-        advice=rule.advice,
+        advice=shared.advice if silent and shared is not None else rule.advice,
         fired_step=step,
         fired_at=now,
     )

@@ -15,6 +15,7 @@ from sqlalchemy import Connection
 
 from rlvitals.contract.alert import Transition
 from rlvitals_monitor.alerts import liveness
+from rlvitals_monitor.alerts.shared_silence import SharedSilence, shared_silence
 from rlvitals_monitor.store import alerts, evaluations, pulse, runs, vigil
 from rlvitals_monitor.store.engine import Store
 from rlvitals_monitor.store.pulse import Heard
@@ -35,6 +36,14 @@ class _Seen(NamedTuple):
     phase: str
     seen_at: datetime
     busy_until: datetime | None
+
+
+class _Look(NamedTuple):
+    """One look at all runs: since when we listen, and whether many fell silent together."""
+
+    now: datetime
+    since: datetime
+    shared: SharedSilence | None
 
 
 class Vigil:
@@ -68,6 +77,8 @@ class Vigil:
         self._is_ahead = False
         with store.read() as connection:
             suspects = vigil.suspects(connection, now, liveness.NAMES, liveness.RULES[-1].name)
+            shared = shared_silence(vigil.last_words(connection, now) if suspects else (), now)
+        look = _Look(now, since, shared)
         self._seen = {run: self._seen[run] for run in suspects if run in self._seen}
         for run in self._turn_of(suspects):
             with store.read() as connection:
@@ -75,10 +86,10 @@ class Vigil:
                 if heard is None:
                     continue
                 until = self._note(heard, self._seen.get(run), now)
-                changes = _judge(connection, heard, now, since, until)
+                changes = _judge(connection, heard, look, until)
             if changes:
                 with store.begin() as connection:
-                    found += _record(connection, heard, now, since, until)
+                    found += _record(connection, heard, look, until)
         return found
 
     def _turn_of(self, suspects: Sequence[str]) -> Sequence[str]:
@@ -106,20 +117,16 @@ class Vigil:
         return until
 
 
-def _judge(
-    connection: Connection, heard: Heard, now: datetime, since: datetime, until: datetime | None
-) -> list[Transition]:
+def _judge(connection: Connection, heard: Heard, look: _Look, until: datetime | None) -> list[Transition]:
     firing = vigil.open_alerts(connection, heard.run, liveness.NAMES)
-    return liveness.judge(heard, firing, now, since, until)
+    return liveness.judge(heard, firing, look.now, look.since, until, look.shared)
 
 
-def _record(
-    connection: Connection, heard: Heard, now: datetime, since: datetime, until: datetime | None
-) -> list[Transition]:
+def _record(connection: Connection, heard: Heard, look: _Look, until: datetime | None) -> list[Transition]:
     """Decides again under the run's lock, by what is there now, and writes it down."""
     evaluations.lock_subject(connection, heard.attempt_number)
     there = runs.read_heard(connection, heard.run)
-    changes = [] if there is None else _judge(connection, there, now, since, until)
+    changes = [] if there is None else _judge(connection, there, look, until)
     recorded = []
     for change in changes:
         number, _ = runs.find_attempt(connection, change.alert.run, change.alert.attempt)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from rlvitals.contract.alert import Severity
 from rlvitals_monitor.notify.digest import told_runs, totals
@@ -31,10 +32,11 @@ RUNS_LINKED = 3
 
 def compose(notification: Notification) -> Message:
     say, words = phrase_of(notification.language), rule_words_of(notification.language)
+    notification = _unsettled(notification)
     state, tone = _state(notification, say), _tone(notification)
     lead = notification.lead.transition
     if notification.run is None:
-        title, summary, facts, sections = _digest(notification, state, say)
+        title, summary, facts, sections = _digest(notification, state, say, words)
     else:
         title = _title(notification, state, say)
         summary = words(lead.alert.summary) or lead.reason
@@ -51,6 +53,13 @@ def compose(notification: Notification) -> Message:
         trend=extras.trend if extras.draws and extras.trend is not None and extras.trend.steps else None,
     )
     return rendered(message, notification, extras.template) if extras.template else message
+
+
+def _unsettled(notification: Notification) -> Notification:
+    """Without the beginning of what is over: that it is, and how long it lasted, says all. Counts stay whole."""
+    if notification.counts:
+        return notification
+    return replace(notification, items=tuple(item for item in notification.items if not item.settled))
 
 
 def _tone(notification: Notification) -> Tone:
@@ -143,14 +152,17 @@ def _trend(trend: Trend, say: Phrase) -> str:
 
 
 def _digest(
-    notification: Notification, state: str, say: Phrase
+    notification: Notification, state: str, say: Phrase, words: RuleWords
 ) -> tuple[str, str, list[tuple[str, str]], list[Section]]:
-    """Every change is counted, though not every run is named."""
+    """Every change is counted, though not every run is named; what helps against all of them is said."""
     counts = sorted(notification.counts, key=_weight)
     firing, resolved = totals(counts)
     sentence = "{state}: {changes} changes of alerts in {runs} runs"
     title = say(sentence, state=state, changes=firing + resolved, runs=len(counts))
     summary = say("{firing} firing, {resolved} resolved.", firing=firing, resolved=resolved)
+    advised = {item.transition.alert.advice for item in notification.items if is_firing(item.transition)}
+    if len(advised) == 1 and not resolved:
+        summary = f"{summary} {words(advised.pop())}"
     sections = [
         Section(label=plain(name, NAME_LIMIT), text=plain(text, TEXT_LIMIT))
         for name, text in told_runs(counts, DIGEST_RUNS, say)

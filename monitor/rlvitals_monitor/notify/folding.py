@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from rlvitals.contract.alert import Alert, AlertState
+from rlvitals.contract.alert import Alert, AlertState, Transition
 from rlvitals_monitor.diagnosis.diagnose import Incident, diagnose
 from rlvitals_monitor.diagnosis.fired import Fired
 from rlvitals_monitor.diagnosis.table import load_table
@@ -29,8 +29,18 @@ def fold(items: Sequence[Item]) -> tuple[Item, ...]:
     return tuple(item for group in groups for item in group)
 
 
+def settle(items: Sequence[Item]) -> list[Item]:
+    """Marks what began and ended within one message; ``items`` are in the order of what happened."""
+    last = {item.transition.alert.id: item.transition for item in items}
+    return [replace(item, settled=_is_settled(item.transition, last[item.transition.alert.id])) for item in items]
+
+
+def _is_settled(transition: Transition, last: Transition) -> bool:
+    return last is not transition and last.after is AlertState.RESOLVED
+
+
 def _weight(group: Sequence[Item]) -> tuple[bool, int]:
-    firing = [item for item in group if item.transition.after is AlertState.FIRING]
+    firing = [item for item in group if item.transition.after is AlertState.FIRING and not item.settled]
     return not firing, -max(item.transition.alert.severity.rank for item in firing or group)
 
 

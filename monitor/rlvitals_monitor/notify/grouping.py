@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
+from rlvitals_monitor.alerts.shared_silence import RUNS_AT_LEAST
 from rlvitals_monitor.notify.channel import Channel
 from rlvitals_monitor.store.contents import Lately
 from rlvitals_monitor.store.due import DueRun
@@ -16,13 +17,19 @@ def choose(
 ) -> tuple[str, ...]:
     """The runs of the next message: the weightiest by itself, or all where they are more than the budget lets
     through. None where nothing is ready or the budget is spent.
+
+    Runs that fell silent, or are heard again, at once are told of at once: most often one thing is behind it.
     """
     room = capacity(channel, spent)
     ready = [one for one in due if ready_at(channel, one, lately.get(one.run)) <= now]
     if not ready or room < 1:
         return ()
     ready.sort(key=lambda one: (-one.rank, one.since, one.run))
-    return tuple(one.run for one in (ready if len(ready) > room else ready[:1]))
+    if len(ready) > room:
+        return tuple(one.run for one in ready)
+    alike = [one for one in ready if one.of_signs]
+    together = alike if ready[0].of_signs and len(alike) >= RUNS_AT_LEAST else ready[:1]
+    return tuple(one.run for one in together)
 
 
 def ready_at(channel: Channel, due: DueRun, lately: Lately | None) -> datetime:

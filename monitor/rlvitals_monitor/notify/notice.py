@@ -16,7 +16,7 @@ from rlvitals.contract.alert import AlertState, Severity
 from rlvitals.contract.report import RunInfo
 from rlvitals_monitor.notify import extras
 from rlvitals_monitor.notify.channel import Channel
-from rlvitals_monitor.notify.folding import fold
+from rlvitals_monitor.notify.folding import fold, settle
 from rlvitals_monitor.notify.message import link_to
 from rlvitals_monitor.notify.notification import Extras, Item, Notification, Purpose, RunCount
 from rlvitals_monitor.store import contents
@@ -40,6 +40,7 @@ def read_notice(
     counted = contents.count_parts(conn, taken.id)
     infos = {run: read_info(conn, run) for run in {count.run for count in counted}}
     items = [_item(part, infos[part.transition.alert.run], public_url) for part in parts]
+    items = items if taken.run is None else settle(items)
     is_whole = taken.run is not None and sum(count.count for count in counted) <= len(items)
     notification = Notification(
         id=taken.id,

@@ -21,13 +21,17 @@ class Purpose(str, Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """One change of an alert. ``symptom_of`` is the rule of the item that caused it; empty for a cause."""
+    """One change of an alert. ``symptom_of`` is the rule of the item that caused it; empty for a cause.
+
+    ``settled``: a later item of the same message tells that the alert is over, so people hear of its end only.
+    """
 
     transition: Transition
     run: RunInfo
     link: str = ""
     purpose: Purpose = Purpose.NEWS
     symptom_of: str = ""
+    settled: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,15 +118,14 @@ class Notification:
 
     @property
     def lead(self) -> Item:
-        """The first item: a cause, or what weighs most."""
-        return self.items[0]
+        """The first item that is not settled: a cause, or what weighs most."""
+        return next((item for item in self.items if not item.settled), self.items[0])
 
     @property
     def is_over(self) -> bool:
         """All that it tells of has resolved."""
-        return all(item.transition.after is AlertState.RESOLVED for item in self.items) and not any(
-            count.firing for count in self.counts
-        )
+        over = all(item.settled or item.transition.after is AlertState.RESOLVED for item in self.items)
+        return over and not any(count.firing for count in self.counts)
 
 
 def tell_one(

@@ -10,6 +10,7 @@ from sqlalchemy import Connection
 
 from rlvitals.contract.alert import AlertState
 from rlvitals.contract.report import RunInfo
+from rlvitals_monitor.alerts import liveness
 from rlvitals_monitor.notify.channel import Channel
 from rlvitals_monitor.notify.grouping import choose
 from rlvitals_monitor.notify.inhibition import symptoms
@@ -47,7 +48,7 @@ class Plan:
 
 def plan(conn: Connection, channel: Channel, now: datetime) -> Plan:
     """The next message of the channel and what is to wait or to be dropped; empty when there is nothing to do."""
-    runs = outbox_due.due_runs(conn, channel.name, now)
+    runs = outbox_due.due_runs(conn, channel.name, now, liveness.NAMES)
     if not runs:
         return Plan()
     since = now - timedelta(seconds=channel.group_interval_s)

@@ -44,11 +44,15 @@ class Due:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DueRun:
-    """What is due of one run: since when, and the rank of the strongest that fires, -1 where none does."""
+    """What is due of one run: since when, and the rank of the strongest that fires, -1 where none does.
+
+    ``of_signs``: nothing but alerts about its signs of life.
+    """
 
     run: str
     since: datetime
     rank: int
+    of_signs: bool = False
 
 
 class Told(str, Enum):
@@ -64,19 +68,24 @@ def is_due(conn: Connection, channel: str, now: datetime) -> bool:
     return conn.execute(select(deliveries.c.id).where(_is_open(channel, now)).limit(1)).first() is not None
 
 
-def due_runs(conn: Connection, channel: str, now: datetime) -> list[DueRun]:
-    """The runs of which something is due."""
+def due_runs(conn: Connection, channel: str, now: datetime, of_signs: Collection[str] = ()) -> list[DueRun]:
+    """The runs of which something is due; the rules ``of_signs`` are those about signs of life."""
     ranks = {severity.value: severity.rank for severity in Severity}
     fires = transitions.c.after == AlertState.FIRING.value
     rank = case((fires, case(ranks, value=alerts.c.severity, else_=0)), else_=-1)
+    others = func.max(case((alerts.c.rule.in_(list(of_signs)), 0), else_=1)).label("others")
+    since = func.min(deliveries.c.next_at).label("since")
     query = (
-        select(transitions.c.run, func.min(deliveries.c.next_at).label("since"), func.max(rank).label("rank"))
+        select(transitions.c.run, since, func.max(rank).label("rank"), others)
         .join(transitions, transitions.c.id == deliveries.c.transition)
         .join(alerts, alerts.c.id == transitions.c.alert)
         .where(_is_open(channel, now), ~_is_overtaking(now))
         .group_by(transitions.c.run)
     )
-    return [DueRun(run=row.run, since=from_micros(row.since), rank=row.rank) for row in conn.execute(query)]
+    return [
+        DueRun(run=row.run, since=from_micros(row.since), rank=row.rank, of_signs=not row.others)
+        for row in conn.execute(query)
+    ]
 
 
 def due(conn: Connection, channel: str, now: datetime, runs: Collection[str], limit: int) -> list[Due]:

@@ -12,11 +12,12 @@ from rlvitals.contract.alert import Alert, AlertState
 from rlvitals.contract.report import Phase
 from rlvitals_monitor.store import pulse
 from rlvitals_monitor.store.deletion import is_there
-from rlvitals_monitor.store.numbers import to_micros
+from rlvitals_monitor.store.numbers import from_micros, to_micros
 from rlvitals_monitor.store.tables import alerts, runs
 
 NEWS_FOR = timedelta(hours=25)
 """A run that has been silent for longer is no news: nothing begins or ends of it until it speaks."""
+LAST_WORDS_MAX = 10_000
 _OVER = (Phase.FINISHED.value, Phase.FAILED.value)
 
 
@@ -33,6 +34,15 @@ def suspects(connection: Connection, now: datetime, rules: Collection[str], last
         ~is_lost,
     )
     return sorted(connection.scalars(query))
+
+
+def last_words(connection: Connection, now: datetime) -> tuple[datetime, ...]:
+    """When each run that is not over was heard last, the latest first; at most `LAST_WORDS_MAX`."""
+    query = select(runs.c.seen_at).where(
+        is_there(), runs.c.seen_at > to_micros(now - NEWS_FOR), runs.c.phase.not_in(_OVER)
+    )
+    found = connection.scalars(query.order_by(runs.c.seen_at.desc()).limit(LAST_WORDS_MAX))
+    return tuple(from_micros(at) for at in found)
 
 
 def open_alerts(connection: Connection, run: str, rules: Collection[str]) -> list[Alert]:

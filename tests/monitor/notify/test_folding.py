@@ -9,7 +9,7 @@ import pytest
 from rlvitals.contract.alert import AlertState, Severity
 from rlvitals.contract.report import RunInfo
 from rlvitals_monitor.diagnosis.table import load_table
-from rlvitals_monitor.notify.folding import fold
+from rlvitals_monitor.notify.folding import fold, settle
 from rlvitals_monitor.notify.notification import Item
 from tests.monitor.planted import a_transition, an_alert
 
@@ -45,6 +45,19 @@ def test_what_is_over_comes_after_what_fires() -> None:
 def test_nothing_is_lost_or_doubled() -> None:
     many = [item(f"rule-{i}") for i in range(7)] + [item(LEAD), item(SYMPTOM)]
     assert sorted(one.transition.id for one in fold(many)) == sorted(one.transition.id for one in many)
+
+
+def test_what_began_and_ended_in_one_message_is_settled_and_what_began_again_is_not() -> None:
+    began, ended = item("mine"), item("mine", after=AlertState.RESOLVED, resolved_step=120)
+    assert [one.settled for one in settle([began, ended])] == [True, False]
+    assert [one.settled for one in settle([ended, began])] == [False, False]
+    assert [one.settled for one in settle([began, item("other", after=AlertState.RESOLVED)])] == [False, False]
+    folded = fold([*settle([began, ended]), item("mild", severity=Severity.WARNING)])
+    assert [(one.transition.alert.rule, one.settled) for one in folded] == [
+        ("mild", False),
+        ("mine", True),
+        ("mine", False),
+    ]
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, None])

@@ -54,6 +54,14 @@ def test_the_gap_between_messages_is_a_budget_too() -> None:
     assert len(choose(channel(gap_s=600.0), runs(1), {}, 0, later(60))) == 1
 
 
+def test_many_that_fall_silent_at_once_are_told_of_at_once_but_not_before_what_weighs_more() -> None:
+    silent = [DueRun(run=f"s{i}", since=NOW, rank=1, of_signs=True) for i in range(3)]
+    assert choose(channel(), silent, {}, 0, later(60)) == ("s0", "s1", "s2")
+    assert choose(channel(), silent[:2], {}, 0, later(60)) == ("s0",)
+    assert choose(channel(), [*runs(1, rank=2), *silent], {}, 0, later(60)) == ("r0",)
+    assert choose(channel(), [*runs(1, rank=0), *silent], {}, 0, later(60)) == ("s0", "s1", "s2")
+
+
 def test_nothing_goes_when_the_budget_is_spent() -> None:
     assert choose(channel(budget=3), runs(4), {}, 3, later(60)) == ()
 

@@ -17,7 +17,9 @@ from rlvitals.contract.view import DeliveryView, SendView
 from rlvitals_monitor.matcher import Matcher
 from rlvitals_monitor.notify.attempt import record, take
 from rlvitals_monitor.notify.channel import Channel, Channels, Escalation
+from rlvitals_monitor.notify.compose import compose
 from rlvitals_monitor.notify.dispatch import deliver_due, route
+from rlvitals_monitor.notify.message import Tone
 from rlvitals_monitor.notify.notice import ITEMS_LIMIT, read_notice
 from rlvitals_monitor.notify.notification import Notification, Purpose
 from rlvitals_monitor.notify.parcel import Answer, Verdict
@@ -94,6 +96,25 @@ def test_alerts_of_one_run_go_in_one_message_after_the_group_wait(store: Store, 
     assert told.run is not None
     assert (told.run.id, told.counts) == ("r1", ())
     assert of(store, "x1").message_id == of(store, "x2").message_id == told.id
+
+
+def test_an_alert_that_ends_within_the_group_wait_is_told_as_over_with_how_long_it_lasted(
+    store: Store, provide: Opened
+) -> None:
+    channel = channel_to(provide(), group_wait_s=120.0)
+    plant(store, FIRING, OVER)
+    route_all(store, [FIRING], NOW, channel)
+    become(store, OVER.alert)
+    route_all(store, [OVER], later(50), channel)
+    told = say(store, channel, later(120))
+    assert told is not None
+    assert [item.transition.id for item in told.items] == ["x1", "x2"], "machines hear of both"
+    assert told.is_over
+    message = compose(told)
+    assert message.title == "RESOLVED: kl_pull_dominates on tiny run (r1)"
+    assert message.tone is Tone.RESOLVED
+    assert dict(message.facts)["Lasted"] == "50 s, 33 steps"
+    assert by_state(store) == {"delivered": 2}
 
 
 def test_what_comes_within_the_interval_waits_and_a_stronger_alert_breaks_it(

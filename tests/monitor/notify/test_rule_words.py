@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from rlvitals.contract.report import RunInfo
 from rlvitals_monitor.alerts import liveness
+from rlvitals_monitor.alerts.shared_silence import ADVICE, SharedSilence
 from rlvitals_monitor.diagnosis.table import load_table
 from rlvitals_monitor.notify.compose import compose
 from rlvitals_monitor.notify.language import Language
@@ -31,7 +32,7 @@ def every_sentence() -> Iterator[str]:
     for cause in load_table().causes:
         yield from (cause.headline, cause.advice, cause.isnt)
     yield from (rule.advice for rule in liveness.RULES)
-    yield from LIVENESS
+    yield from (*LIVENESS, ADVICE)
 
 
 LIVENESS = (
@@ -59,7 +60,8 @@ def test_what_the_watch_over_trainers_says_is_told_in_chinese(seen_s: float, las
     progress = None if last_step is None else long_ago
     signs = Signs(phase="update", began_at=long_ago, seen_at=silent_since, progress_at=progress, step_s=10.0)
     heard = Heard(run="r1", attempt="t1", attempt_number=1, last_step=last_step, signs=signs)
-    found = liveness.judge(heard, (), NOW, long_ago)
+    shared = SharedSilence(runs=4, first=silent_since - timedelta(seconds=20), last=silent_since)
+    found = liveness.judge(heard, (), NOW, long_ago) + liveness.judge(heard, (), NOW, long_ago, None, shared)
     assert found
     for transition in found:
         for text in (transition.alert.summary, transition.alert.advice):
