@@ -98,10 +98,11 @@ def _picture(page: Any, tallest: int) -> bytes:
 
 
 def _small(picture: bytes) -> bytes:
-    """With few colours, which a page has anyway."""
+    """With few colours, which a page has anyway; a small dot keeps its own."""
     told = io.BytesIO()
     image = Image.open(io.BytesIO(picture)).convert("RGB")
-    image.quantize(COLOURS, dither=Image.Dither.NONE).save(told, "PNG", optimize=True)
+    few = image.quantize(COLOURS, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+    few.save(told, "PNG", optimize=True)
     return told.getvalue()
 
 
