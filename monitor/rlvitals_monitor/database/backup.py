@@ -46,7 +46,7 @@ def back_up(store: Store, file: Path) -> Summary:
     part = file.with_name(f"{file.name}.partial")
     _remove(part)
     try:
-        os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        _make_private(part)
         if store.is_sqlite:
             snapshot.vacuum_into(store, part)
         else:
@@ -63,7 +63,8 @@ def restore(file: Path, store: Store, *, replace: bool = False) -> Summary:
     """Puts a backup in the place of an empty store; ``replace``: of any. Raises `BackupError`.
 
     The backup may be of an older version: it is brought up to date first, in a copy. The store gets a new epoch,
-    so that clients send again what they still keep.
+    so that clients send again what they still keep. Nobody is signed in, and no link that works once works: what
+    was ended or used since the backup would be good again.
     """
     if not file.is_file():
         raise BackupError(f"there is no file {file}")
@@ -76,7 +77,9 @@ def restore(file: Path, store: Store, *, replace: bool = False) -> Summary:
         if not (replace or transfer.is_empty(connection)):
             raise BackupError("the store is not empty: with --replace all that is in it is lost")
     copy = file.with_name(f"{file.name}.restoring")
+    _remove(copy)
     try:
+        _make_private(copy)
         shutil.copyfile(file, copy)
         with closing(Store(url_of(copy))) as source:
             source.migrate()
@@ -84,6 +87,7 @@ def restore(file: Path, store: Store, *, replace: bool = False) -> Summary:
             with source.read() as read, store.begin() as write:
                 transfer.copy_all(read, write)
                 snapshot.new_epoch(write)
+                snapshot.forget_who_is_in(write)
                 return _count(write)
     except DatabaseError as error:
         raise BackupError(f"{file} is damaged: {error.orig}") from error
@@ -139,6 +143,11 @@ def _count(connection: Connection) -> Summary:
 def _is_sqlite(file: Path) -> bool:
     with file.open("rb") as opened:
         return opened.read(16) == b"SQLite format 3\0"
+
+
+def _make_private(file: Path) -> None:
+    """A new file that its owner alone may read: it will have the digests of passwords and tokens."""
+    os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
 
 
 def _sync(file: Path) -> None:

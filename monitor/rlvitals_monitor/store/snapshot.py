@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from sqlalchemy import Connection, text, update
+from sqlalchemy import Connection, delete, text, update
 
 from rlvitals_monitor.store.engine import Store
-from rlvitals_monitor.store.tables import METADATA, meta
+from rlvitals_monitor.store.tables import METADATA, entries, links, meta, sessions
 
 
 def vacuum_into(store: Store, file: Path) -> None:
@@ -37,6 +37,12 @@ def new_epoch(connection: Connection) -> str:
     epoch = secrets.token_hex(8)
     connection.execute(update(meta).where(meta.c.key == "epoch").values(value=epoch))
     return epoch
+
+
+def forget_who_is_in(connection: Connection) -> None:
+    """Sessions, and links that work once: whether they were ended or used in the meantime, nobody knows here."""
+    for table in (sessions, entries, links):
+        connection.execute(delete(table))
 
 
 def is_in_use(store: Store) -> bool:

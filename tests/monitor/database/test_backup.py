@@ -7,16 +7,19 @@ import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from sqlalchemy import func, select
 
+from rlvitals.contract.access import AccessKind
 from rlvitals_monitor.database import backup as module
 from rlvitals_monitor.database.backup import BackupError, back_up, move, restore
-from rlvitals_monitor.store import transfer
+from rlvitals_monitor.store import entries, sessions, transfer
 from rlvitals_monitor.store.audit import verify
 from rlvitals_monitor.store.engine import Store
+from rlvitals_monitor.store.entries import Purpose
 from rlvitals_monitor.store.ingest import store_batch
 from rlvitals_monitor.store.runs import find_attempt
 from rlvitals_monitor.store.series import read_metrics, read_steps
@@ -94,6 +97,27 @@ def test_what_was_backed_up_is_restored_exactly_on_either_database_with_a_new_ep
     assert epoch(other) not in (before, epoch(filled))
     assert_all_is_there(other)
     assert [path.name for path in tmp_path.iterdir() if "backup" in path.name] == ["kept.backup"]
+
+
+def test_who_was_signed_out_since_is_not_signed_in_again_and_no_copy_lies_open(
+    filled: Store, other: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    later, modes = NOW + timedelta(hours=1), []
+    with filled.begin() as connection:
+        cookie, _ = sessions.start(connection, AccessKind.USER, "u1", "", NOW, later)
+        entry = entries.make(connection, Purpose.INVITATION, "u1", "ann", NOW, timedelta(hours=1))
+    back_up(filled, tmp_path / "kept.backup")
+    copied = module.shutil.copyfile
+
+    def copy(source: Path, target: Path) -> None:
+        copied(source, target)
+        modes.append(os.stat(target).st_mode & 0o777)
+
+    monkeypatch.setattr(module.shutil, "copyfile", copy)
+    restore(tmp_path / "kept.backup", other)
+    assert modes == [0o600]
+    with other.read() as connection:
+        assert (sessions.find(connection, cookie), entries.find(connection, entry)) == (None, None)
 
 
 @pytest.mark.postgres
