@@ -56,7 +56,8 @@ def create_service(settings: Settings, *, with_worker: bool = True) -> FastAPI:
 def _guards_outermost(app: FastAPI) -> None:
     """Foreign hosts and bodies without an end are refused before Dash reads anything: what is added last is asked
     first."""
-    app.user_middleware.sort(key=lambda added: added.cls not in (BrowserGuard, RequestBounds))
+    guards: tuple[Any, ...] = (BrowserGuard, RequestBounds)
+    app.user_middleware.sort(key=lambda added: added.cls not in guards)
 
 
 @plainly
