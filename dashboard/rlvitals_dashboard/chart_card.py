@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -29,51 +30,70 @@ GRAPH_CONFIG: Any = {
 LONGEST_NAME = 96
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChartParts:
+    """What of a card goes by the steps that are shown."""
+
+    figure: figures.Figure
+    style: dict[str, str]
+    caption: list[Component]
+    marks: list[Component]
+
+
+def chart_parts(
+    view: MetricView, series: SeriesView, drawing: figures.Drawing, *, run: str = "", attempt: str = ""
+) -> ChartParts:
+    figure = figures.chart(series, find(view.metric), drawing)
+    return ChartParts(
+        figure=figure,
+        style={"height": f"{figure['layout']['height']}px"},
+        caption=_caption(view, figures.scale_of(series, drawing).linear, run, attempt, drawing.span),
+        marks=marks(series),
+    )
+
+
 def chart_card(
     view: MetricView, series: SeriesView, drawing: figures.Drawing, *, run: str = "", attempt: str = ""
 ) -> Component:
-    metric = find(view.metric)
-    figure = figures.chart(series, metric, drawing)
+    parts = chart_parts(view, series, drawing, run=run, attempt=attempt)
     firing = [a for a in drawing.alerts if a.metric == view.metric and a.state is AlertState.FIRING]
     worst = max(firing, key=lambda a: a.severity.rank, default=None)
     limits = limits_of(view.metric, drawing.rules, drawing.alerts)
     graph = dcc.Graph(
         id={"type": "chart", "metric": view.metric},
-        figure=figure,
+        figure=parts.figure,
         config=GRAPH_CONFIG,
-        style={"height": f"{figure['layout']['height']}px"},
+        style=parts.style,
     )
     said = t("{metric}, last value {value}", metric=view.metric[:LONGEST_NAME], value=number(view.last_value))
     return html.Figure(
         [
-            _caption(view, figures.scale_of(series, drawing).linear, run, attempt, drawing.span),
+            html.Figcaption(parts.caption, id={"type": "caption", "metric": view.metric}),
             html.Div(graph, role="img", **aria(label=said)),
-            html.Div(marks(series), id={"type": "marks", "metric": view.metric}, className="marks"),
+            html.Div(parts.marks, id={"type": "marks", "metric": view.metric}, className="marks"),
             html.Div(_limit_words(limits), className="marks limits"),
         ],
         className=f"chart firing tone-{SEVERITIES[worst.severity].tone}" if worst else "chart",
     )
 
 
-def _caption(view: MetricView, linear: bool, run: str, attempt: str, span: figures.Span) -> Component:
+def _caption(view: MetricView, linear: bool, run: str, attempt: str, span: figures.Span) -> list[Component]:
     metric = find(view.metric)
     meaning = t(metric.meaning) if metric else _meaning_of_own(view.metric)
     words = unit(metric.unit) if metric else ""
-    return html.Figcaption(
-        [
-            html.Div(
-                [
-                    html.Span(_breakable(view.metric), className="name"),
-                    None if linear else html.Span(t("log scale"), className="scale"),
-                    html.Span(className="at"),
-                    html.Span(number(view.last_value), id={"type": "now", "metric": view.metric}, className="now"),
-                    _files(view.metric, run, attempt, span) if run else None,
-                ],
-                className="caption",
-            ),
-            html.P([html.Span(words, className="unit"), meaning], className="meaning", title=meaning),
-        ]
-    )
+    return [
+        html.Div(
+            [
+                html.Span(_breakable(view.metric), className="name"),
+                None if linear else html.Span(t("log scale"), className="scale"),
+                html.Span(className="at"),
+                html.Span(number(view.last_value), id={"type": "now", "metric": view.metric}, className="now"),
+                _files(view.metric, run, attempt, span) if run else None,
+            ],
+            className="caption",
+        ),
+        html.P([html.Span(words, className="unit"), meaning], className="meaning", title=meaning),
+    ]
 
 
 def _files(metric: str, run: str, attempt: str, span: figures.Span) -> Component:

@@ -9,7 +9,7 @@ from dash import html
 
 from rlvitals.contract.alert import Alert
 from rlvitals.contract.view import MetricView, SeriesView
-from rlvitals_dashboard.chart_card import chart_card
+from rlvitals_dashboard.chart_card import ChartParts, chart_card, chart_parts
 from rlvitals_dashboard.components import Component, aria, visible
 from rlvitals_dashboard.figures import Drawing
 from rlvitals_dashboard.language import counted, t
@@ -35,6 +35,21 @@ class Charts:
 
 def families(panels: Sequence[Panel], charts: Charts) -> list[Component]:
     return [_family(panel, charts) for panel in panels]
+
+
+def parts(panels: Sequence[Panel], charts: Charts) -> list[ChartParts]:
+    """Of each card that `families` shows, in their order, what goes by the steps that are shown."""
+    shown = [view for p in panels if p.key not in charts.closed for view in p.drawn(p.key in charts.more)]
+    return [
+        chart_parts(
+            view,
+            charts.series.get(view.metric) or _empty(view),
+            charts.drawing,
+            run=charts.run,
+            attempt=charts.attempt,
+        )
+        for view in shown
+    ]
 
 
 def _family(panel: Panel, charts: Charts) -> Component:
@@ -72,9 +87,9 @@ def _size(panel: Panel) -> str:
 def _body(panel: Panel, charts: Charts) -> Component:
     everything = panel.key in charts.more
     cards = [_card(view, charts) for view in panel.drawn(everything)]
-    parts: list[Component] = [html.Div(cards, className="charts")] if cards else []
+    body: list[Component] = [html.Div(cards, className="charts")] if cards else []
     if not cards and not panel.missing:
-        parts.append(html.P(t("No metric of this run has such a name."), className="quiet"))
+        body.append(html.P(t("No metric of this run has such a name."), className="quiet"))
     if panel.rest:
         few = min(len(panel.rest), MOST_MORE)
         words = (
@@ -82,13 +97,13 @@ def _body(panel: Panel, charts: Charts) -> Component:
             if everything
             else counted(few, "Show {count} more metric", "Show {count} more metrics")
         )
-        parts.append(html.Button(words, id={"type": "more", "family": panel.key}, className="button quiet more"))
+        body.append(html.Button(words, id={"type": "more", "family": panel.key}, className="button quiet more"))
     if len(panel.rest) > MOST_MORE:
         left = len(panel.rest) - MOST_MORE
-        parts.append(html.P(t("{count} others are found by their name: press /", count=left), className="quiet"))
+        body.append(html.P(t("{count} others are found by their name: press /", count=left), className="quiet"))
     if panel.missing:
-        parts.append(_missing(panel.missing))
-    return html.Div(parts, className="family-body")
+        body.append(_missing(panel.missing))
+    return html.Div(body, className="family-body")
 
 
 def _card(view: MetricView, charts: Charts) -> Component:

@@ -31,7 +31,8 @@ LONGEST_TAIL = 200
 class Pulse:
     """``at`` is the last step drawn by metric, ``drawn`` the run's last step when the charts were drawn whole,
     ``prints`` the fingerprint of each part of the page, ``scales`` the code of the value axis of each chart that
-    is not linear, ``smooth`` what its smooth line goes on with."""
+    is not linear, ``smooth`` what its smooth line goes on with, ``frame`` the fingerprint of all that the charts
+    were drawn by, except for the steps that they show."""
 
     version: int = 0
     last_step: int | None = None
@@ -42,6 +43,7 @@ class Pulse:
     prints: Mapping[str, int] = field(default_factory=dict)
     scales: Mapping[str, float] = field(default_factory=dict)
     smooth: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    frame: int = 0
 
     @classmethod
     def read(cls, data: object) -> Pulse | None:

@@ -20,6 +20,6 @@ def register_browser(register: Any) -> None:
     does("find", Input("find", "value"), view)
     does("fold", Input({"type": "fold", "family": ALL}, "n_clicks"), view)
     does("more", Input({"type": "more", "family": ALL}, "n_clicks"), view)
-    does("glanced", Input("glance", "data"), Input("families", "children"), Input("beat", "data"), view)
+    does("glanced", Input("glance", "data"), Input("pulse", "data"), Input("beat", "data"), view)
     does("hold", Input("hold", "n_clicks"), glance)
     does("follow", Input("follow", "n_clicks"), view)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rlvitals.contract.view import SeriesView
 from rlvitals_dashboard.api import Api
-from rlvitals_dashboard.charts import Charts, families
+from rlvitals_dashboard.chart_card import ChartParts
+from rlvitals_dashboard.charts import Charts, families, parts
 from rlvitals_dashboard.components import Component
 from rlvitals_dashboard.figures import Drawing, Span, scale_of
 from rlvitals_dashboard.language import t
-from rlvitals_dashboard.live import Pulse
+from rlvitals_dashboard.live import Pulse, fingerprint
 from rlvitals_dashboard.run_snapshot import Snapshot
 from rlvitals_dashboard.run_tools import choices, zoom_words
 from rlvitals_dashboard.run_view import View
@@ -20,8 +22,20 @@ from rlvitals_dashboard.smoothing import find_smoothing
 from rlvitals_dashboard.theme import pick
 
 
-async def draw_run(api: Api, view: View, theme: str) -> tuple[list[Component], Component, dict[str, Any]]:
-    """The charts, the words above them, and the pulse."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawn:
+    """``families`` is None where the charts that are there need only show other steps: ``parts`` are theirs."""
+
+    families: list[Component] | None
+    parts: list[ChartParts]
+    tools: list[Component]
+    pulse: dict[str, Any]
+
+
+async def draw_run(
+    api: Api, view: View, theme: str, there: Pulse | None = None, charts: Sequence[str] = ()
+) -> Drawn:
+    """``there`` and ``charts`` are what the browser shows already."""
     version = (await api.changes(view.run, 0, 0)).version
     now = await Snapshot.share(api, view, version)
     shown = [m.metric for m in now.drawn(view)]
@@ -40,7 +54,7 @@ async def draw_run(api: Api, view: View, theme: str) -> tuple[list[Component], C
         smoothing=find_smoothing(view.smooth),
         earlier=list(zip(names, earlier, strict=True)),
     )
-    charts = Charts(
+    whole = Charts(
         drawing=drawing,
         series=series,
         run=view.run,
@@ -48,8 +62,15 @@ async def draw_run(api: Api, view: View, theme: str) -> tuple[list[Component], C
         more=view.more,
         closed=view.closed,
     )
-    tools = [*choices(now.run, view), *zoom_words(view)]
-    return families(now.panels(view), charts), tools, _pulse(version, now, view, series, drawing).data()
+    frame = fingerprint(replace(view, first=None, last=None).data(), theme, now.prints(view)["charts"])
+    again = there is not None and there.frame == frame and list(charts) == shown
+    panels = now.panels(view)
+    return Drawn(
+        families=None if again else families(panels, whole),
+        parts=parts(panels, whole) if again else [],
+        tools=[*choices(now.run, view), *zoom_words(view)],
+        pulse=replace(_pulse(version, now, view, series, drawing), frame=frame).data(),
+    )
 
 
 async def _series(api: Api, view: View, metrics: list[str], attempt: str) -> dict[str, SeriesView]:

@@ -314,7 +314,7 @@
     },
 
     // The browser is not told of what a page begins with, but when its charts are there.
-    glanced(seen, _families, _beat, asked) {
+    glanced(seen, _pulse, _beat, asked) {
       if (asked) view = asked;
       hear(seen);
       settle();

@@ -21,7 +21,7 @@ from rlvitals_dashboard.live import WATCH_MS, Pulse, after_trouble, next_change
 from rlvitals_dashboard.nav import PREFIX
 from rlvitals_dashboard.run_beat import answer, beat_of, fresh_points
 from rlvitals_dashboard.run_beside import HEAT_MS, register_beside
-from rlvitals_dashboard.run_drawing import draw_run
+from rlvitals_dashboard.run_drawing import Drawn, draw_run
 from rlvitals_dashboard.run_snapshot import BESIDE, PARTS, Snapshot
 from rlvitals_dashboard.run_tools import scrubber, search_box
 from rlvitals_dashboard.run_view import Glance, View
@@ -69,19 +69,39 @@ def register(app: Dash, api: Api) -> None:
 
 
 def _register_draw(app: Dash, api: Api) -> None:
+    """Where only other steps are to be seen, the charts stay and get other figures: to make them anew is slow."""
+
     @app.callback(
         Output("families", "children"),
         Output("tools", "children"),
         Output("pulse", "data"),
+        Output({"type": "chart", "metric": ALL}, "figure"),
+        Output({"type": "chart", "metric": ALL}, "style"),
+        Output({"type": "caption", "metric": ALL}, "children"),
+        Output({"type": "marks", "metric": ALL}, "children"),
         Input("view", "data"),
         Input("theme", "data"),
         Input("redraw", "data"),
+        State("pulse", "data"),
+        State({"type": "chart", "metric": ALL}, "id"),
     )
-    async def draw(data: Mapping[str, Any], theme: str, _redraw: int) -> tuple[Any, Any, Any]:
+    async def draw(
+        data: Mapping[str, Any], theme: str, _redraw: int, pulse: object, ids: Sequence[Mapping[str, str]]
+    ) -> tuple[Any, ...]:
+        charts = [i["metric"] for i in ids]
         try:
-            return await draw_run(api, View.read(data), theme)
+            return spread(await draw_run(api, View.read(data), theme, Pulse.read(pulse), charts), len(charts))
         except ApiError as error:
-            return notice(error.title, error.detail, tone="warning"), "", no_update
+            kept = [[no_update] * len(charts)] * 4
+            return notice(error.title, error.detail, tone="warning"), "", no_update, *kept
+
+
+def spread(made: Drawn, charts: int) -> tuple[Any, ...]:
+    """In the order of the callback's outputs; of all ``charts`` or of none."""
+    parts: Sequence[tuple[Any, ...]] = [(p.figure, p.style, p.caption, p.marks) for p in made.parts]
+    columns = zip(*(parts or [(no_update,) * 4] * charts), strict=True)
+    each = [list(column) for column in columns] or [[], [], [], []]
+    return no_update if made.families is None else made.families, made.tools, made.pulse, *each
 
 
 def _register_live(app: Dash, api: Api) -> None:
