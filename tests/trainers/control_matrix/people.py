@@ -14,7 +14,7 @@ from rlvitals.contract.command import CommandKind, CommandState, Policy
 from tests.client.integrations.pair import Rank
 from tests.end_to_end.server import Server, wait_until
 from tests.trainers.control_matrix.gate import Gate
-from tests.trainers.control_matrix.plan import OF_PEOPLE, Slot
+from tests.trainers.control_matrix.plan import KNOB, OF_PEOPLE, TURNED, Slot
 
 DEADLINE_S = 120.0
 DELIVERED = (CommandState.DELIVERED.value, CommandState.APPLIED.value)
@@ -86,7 +86,7 @@ class People:
     def _decide(self, slot: Slot) -> str:
         """Makes the command of a slot, or waits for the rule that makes it; approves where that is asked for."""
         if slot.verb in OF_PEOPLE:
-            return self.ask(slot.run, slot.verb)
+            return self.ask(slot.run, slot.verb, TURNED if slot.verb is CommandKind.SET_KNOB else None)
         found: list[Mapping[str, Any]] = []
 
         def proposed() -> bool:
@@ -101,7 +101,8 @@ class People:
         return str(command["id"])
 
     def ask(self, run: str, verb: CommandKind, argument: float | None = None) -> str:
-        body = {"kind": verb.value, "argument": argument, "why": "asked by a person"}
+        knob = KNOB if verb is CommandKind.SET_KNOB else ""
+        body = {"kind": verb.value, "argument": argument, "why": "asked by a person", "knob": knob}
         return str(self.server.ask(f"/runs/{run}/commands", body)["id"])
 
     def _refuse(self, command: str) -> None:

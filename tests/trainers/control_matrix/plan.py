@@ -10,15 +10,18 @@ from rlvitals.contract.command import CommandKind, Policy
 SIZES = (1, 2)
 MOMENTS = ("rollout", "update", "eval", "checkpoint")
 POLICIES = (Policy.OBSERVE, Policy.APPROVE, Policy.AUTO)
-VERBS = tuple(CommandKind(name) for name in ("set_kl_coef", "scale_lr", "checkpoint", "pause", "resume", "stop"))
+_NAMES = ("set_kl_coef", "scale_lr", "set_knob", "checkpoint", "pause", "resume", "stop")
+VERBS = tuple(CommandKind(name) for name in _NAMES)
 """In the order in which a run meets them."""
-OF_PEOPLE = frozenset({CommandKind.RESUME})
-"""No rule proposes them: a run that stands sends no step that one could judge."""
+OF_PEOPLE = frozenset({CommandKind.RESUME, CommandKind.SET_KNOB})
+"""No rule proposes them: a run that stands sends no step that one could judge, and no rule knows a run's knobs."""
 ARGUMENTS = {CommandKind.SET_KL_COEF: "kl.coef * 0.6", CommandKind.SCALE_LR: "0.7"}
 KILLED = ("asked", "delivered", "applied")
 """The service dies right after the command was made, when the trainer has it, or while it is being applied."""
 STEPS = 2 * len(VERBS) + 1
 BETA, RATE = 0.5, 1e-2
+KNOB, NORM, TURNED = "max_grad_norm", 1.0, 0.01
+"""The trainer's own argument that is a knob here: before, and after a person turned it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

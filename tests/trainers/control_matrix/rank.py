@@ -11,6 +11,7 @@ import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from rlvitals.contract.report import Event
 from rlvitals.follow import Taken
 from tests.client.integrations import tiny
 from tests.trainers.control_matrix.gate import Gate
-from tests.trainers.control_matrix.plan import BETA, RATE, STEPS
+from tests.trainers.control_matrix.plan import BETA, KNOB, NORM, RATE, STEPS, TURNED
 
 TIMEOUT = timedelta(seconds=180)
 FLUSH_S = 60.0
@@ -61,19 +62,22 @@ class Hand(TrainerCallback):
                 self._trainer.beta = value
             elif verb == "scale_lr":
                 _set_rate(loop["optimizer"], loop["lr_scheduler"], value)
+            elif verb == "set_knob":
+                setattr(args, KNOB, value)
             control.should_save = control.should_save or verb in ("checkpoint", "stop")
             control.should_training_stop = control.should_training_stop or verb == "stop"
 
 
 class Diary(TrainerCallback):
-    """What was in force in each step: (coefficient, learning rate), read from the trainer itself."""
+    """What was in force in each step: (coefficient, learning rate, knob), read from the trainer itself."""
 
     def __init__(self, trainer: Any) -> None:
-        self._trainer, self.lines = trainer, list[tuple[float, float]]()
+        self._trainer, self.lines = trainer, list[tuple[float, float, float]]()
 
     def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **loop: Any) -> None:
         optimizer = loop.get("optimizer") or self._trainer.optimizer
-        self.lines.append((float(self._trainer.beta), float(optimizer.param_groups[0]["lr"])))
+        rate = float(optimizer.param_groups[0]["lr"])
+        self.lines.append((float(self._trainer.beta), rate, float(getattr(args, KNOB))))
 
 
 def _set_rate(optimizer: Any, scheduler: Any, rate: float) -> None:
@@ -105,6 +109,8 @@ def _steered(folder: Path, policy: str, run: Mapping[str, Any]) -> dict[str, Any
     trainer = _trainer(Path(policy), folder / "out" / run["id"], run)
     _stand_in(trainer, folder, run)
     reporter = rlvitals.attach(trainer, run=run["id"], project=run["project"])
+    turn, read = partial(setattr, trainer.args, KNOB), partial(getattr, trainer.args, KNOB)
+    reporter.knob(KNOB, turn, get=read, low=TURNED, high=NORM)
     return _train(trainer) | _journalled(reporter)
 
 
@@ -121,6 +127,7 @@ def _trainer(policy: Path, output: Path, run: Mapping[str, Any]) -> Any:
         output,
         beta=BETA,
         learning_rate=RATE,
+        max_grad_norm=NORM,
         max_steps=STEPS,
         per_device_train_batch_size=8 // size,
         per_device_eval_batch_size=4,

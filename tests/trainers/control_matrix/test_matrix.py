@@ -131,9 +131,11 @@ def test_every_rank_obeys_at_the_same_boundary(lived: list[Lived]) -> None:
         diary = run.ranks[0]["steered"]["diary"]
         assert all(told["steered"]["diary"] == diary for told in run.ranks)
         obeyed = {slot.verb: slot for slot in run.slots if slot.is_obeyed}
-        betas, rates = ([line[n] for line in diary] for n in (0, 1))
+        betas, rates, knobs = ([line[n] for line in diary] for n in (0, 1, 2))
         assert betas == pytest.approx(_stairs(obeyed.get(CommandKind.SET_KL_COEF), plan.BETA, 0.6, len(diary)))
         assert rates == pytest.approx(_stairs(obeyed.get(CommandKind.SCALE_LR), plan.RATE, 0.7, len(diary)))
+        turned = _stairs(obeyed[CommandKind.SET_KNOB], plan.NORM, plan.TURNED, len(diary))
+        assert knobs == pytest.approx(turned)
         stopped = obeyed.get(CommandKind.STOP)
         assert len(diary) == (stopped.boundary if stopped else STEPS)
 
