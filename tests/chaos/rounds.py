@@ -15,6 +15,7 @@ from rlvitals_monitor.alerts.settings import RuleSettings
 from rlvitals_monitor.errors import Conflict
 from tests.chaos import verdict
 from tests.chaos.cluster import TWIN, Cluster, cluster
+from tests.chaos.evidence import keep_evidence
 from tests.chaos.faults import plan, suffer
 from tests.chaos.postgres import running
 from tests.chaos.verdict import Counts
@@ -106,7 +107,10 @@ def _end(made: Cluster) -> Counts:
     for spool in {trainer.spool for trainer in made.trainers}:
         wait_until(lambda spool=spool: made.sync(spool) == 0, f"{spool} to be sent", CATCH_UP_S)  # type: ignore[misc]
     wait_until(lambda: verdict.unjudged(made) == 0, "all steps to be judged", JUDGED_S)
-    return verdict.judge(made, RuleSettings().load())
+    counts = verdict.judge(made, RuleSettings().load())
+    if counts.faults:
+        _say(f"  {keep_evidence(made)} has what the database said")
+    return counts
 
 
 def _say(line: str) -> None:

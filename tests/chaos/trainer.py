@@ -1,7 +1,8 @@
 """A training loop that knows only the client, until its input ends: ``trainer.py RUN LEDGER PACE_S SKEW_S``.
 
-The ledger has a line for each step (what `report` took, seconds) and for each command that was carried out. After
-a ``kill -9`` the next process of the run goes on behind the last step of the ledger, as from a checkpoint.
+The ledger has a line for each step (what the calls took, seconds, and how much of that the process was ready to
+run and had no core) and for each command that was carried out. After a ``kill -9`` the next process of the run
+goes on behind the last step of the ledger, as from a checkpoint.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import math
 import select
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from time import perf_counter
 
@@ -30,7 +32,7 @@ def main(run: str, ledger: Path, pace_s: float, skew_s: float) -> None:
     with ledger.open("a", buffering=1) as lines:
         while not select.select([sys.stdin], [], [], pace_s)[0]:
             step += 1
-            began = perf_counter()
+            began, starved_s = perf_counter(), without_core_s()
             vitals.report(step, values(step))
             if step % TEXT_EVERY == 0:
                 vitals.text(step, 0, f"completion of step {step}")
@@ -38,7 +40,8 @@ def main(run: str, ledger: Path, pace_s: float, skew_s: float) -> None:
                 lines.write(json.dumps({"applied": command.id, "step": step}) + "\n")
                 vitals.control.applied(command, step=step)
             took = perf_counter() - began
-            lines.write(json.dumps({"step": step, "took_s": took, "dropped": vitals.counters["dropped"]}) + "\n")
+            told = {"took_s": took, "starved_s": without_core_s() - starved_s}
+            lines.write(json.dumps({"step": step, **told, "dropped": vitals.counters["dropped"]}) + "\n")
     vitals.close()
 
 
@@ -50,6 +53,15 @@ def values(step: int) -> dict[str, float]:
         "length.truncation_rate": float(step % 40 < 20),
         "own.number": odd.get(step % 50, float(step)),
     }
+
+
+def without_core_s() -> float:
+    """How long the threads of this process have waited for a core, together; 0 where the kernel does not tell."""
+    total = 0
+    for thread in Path("/proc/self/task").glob("*/schedstat"):
+        with suppress(OSError):
+            total += int(thread.read_text().split()[1])
+    return total / 1e9
 
 
 def last_step(ledger: Path) -> int:
