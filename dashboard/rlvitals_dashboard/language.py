@@ -24,9 +24,8 @@ from urllib.parse import parse_qs
 
 import yaml
 
-from rlvitals.contract.language import preferred
+from rlvitals.contract.language import COOKIE, preferred
 
-COOKIE = "rlvitals_language"
 _PARAMETER = "language"
 _PLACE = re.compile(r"\{(\w+)\}")
 _LONGEST_HEADER = 1000

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+COOKIE = "rlvitals_language"
+"""Of a browser: the language that its user chose on the dashboard, ``en`` or ``zh-CN``."""
 _LONGEST = 1000
 """Characters of the header that are read."""
 

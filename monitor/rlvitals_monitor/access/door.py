@@ -117,10 +117,19 @@ def enter_by_invitation(store: Store, secret: str, password: str, caller: Caller
 
 
 def leave(store: Store, who: Principal, now: datetime) -> None:
-    """Ends the session."""
+    """Ends the session. That of a shared link is nobody's, and no line of the audit."""
     with store.begin() as conn:
-        if sessions.end(conn, who.session, now):
+        if sessions.end(conn, who.session, now) and who.kind is not AccessKind.SHARE:
             append_audit(conn, at=now, who=who.name, what="signed out", detail=f"session {who.session}")
+
+
+def replace(store: Store, secret: str, now: datetime) -> None:
+    """Ends the session of a browser in which somebody has signed in since. One that is unknown is no matter."""
+    with store.begin() as conn:
+        session = sessions.find(conn, secret)
+        if session is not None and sessions.end(conn, session.id, now):
+            detail = f"session {session.id} of {session.kind.value} {session.subject}, by another sign-in"
+            append_audit(conn, at=now, who="service", what="session ended", detail=detail)
 
 
 def _use(conn: Connection, secret: str, purpose: Purpose, now: datetime) -> Entry:

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 
+from rlvitals.screen import printable
 from rlvitals_monitor.auth import TOKEN_FILE
 from rlvitals_monitor.errors import BadRequest, NewerSchema, ServiceError
 from rlvitals_monitor.settings import Settings
@@ -70,8 +71,8 @@ def at(moment: datetime) -> str:
 
 
 def show(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
+    sys.stdout.write(f"{printable(line)}\n")
 
 
 def note(line: str) -> None:
-    sys.stderr.write(f"{line}\n")
+    sys.stderr.write(f"{printable(line)}\n")

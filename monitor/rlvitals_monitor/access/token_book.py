@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from sqlalchemy import Connection
 
 from rlvitals.contract.access import AccessKind, TokenView
+from rlvitals_monitor.access.user_book import RESERVED
 from rlvitals_monitor.auth import check_scopes, read_local_token, write_local_token
 from rlvitals_monitor.errors import BadRequest, Conflict, NotFound
 from rlvitals_monitor.settings import Settings
@@ -24,8 +26,7 @@ def make(
     conn: Connection, name: str, scopes: Iterable[str], lasts: timedelta | None, by: str, now: datetime
 ) -> tuple[str, TokenInfo]:
     """(the secret, the token). ``lasts``: None for ever. Raises `BadRequest`."""
-    if not name.strip():
-        raise BadRequest("expected a name, which stands in the audit", field="name")
+    _check_name(name.strip())
     try:
         wanted = check_scopes(scopes)
     except ValueError as error:
@@ -38,6 +39,14 @@ def make(
     )
     append_audit(conn, at=now, who=by, what="token created", detail=said)
     return secret, info
+
+
+def _check_name(name: str) -> None:
+    """Raises `BadRequest` for a name by which the audit would say that somebody or something else did it."""
+    if not name or not name.isprintable():
+        raise BadRequest("expected a name of printable characters, which stands in the audit", field="name")
+    if unicodedata.normalize("NFKC", name).casefold() in RESERVED:
+        raise BadRequest(f"the name {name!r} is the service's own", field="name")
 
 
 def rotate(conn: Connection, token_id: str, grace: timedelta, by: str, now: datetime) -> tuple[str, TokenInfo]:

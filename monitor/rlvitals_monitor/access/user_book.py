@@ -17,6 +17,7 @@ from rlvitals_monitor.store.users import NAME_CHARS_MAX, User
 INVITATION_LASTS = timedelta(hours=72)
 RESERVED = frozenset({"local", "service", "stranger", "policy"})
 """Names by which the audit speaks of the service's own parts."""
+_ALIKE = frozenset({"LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "COPTIC", "LISU"})
 
 
 def check_name(name: str) -> str:
@@ -26,7 +27,14 @@ def check_name(name: str) -> str:
         raise BadRequest(f"expected 1 to {NAME_CHARS_MAX} printable characters", field="name")
     if plain.casefold() in RESERVED:
         raise BadRequest(f"the name {plain!r} is the service's own", field="name")
+    if "  " in plain or len(_alphabets(plain)) > 1:
+        raise BadRequest("expected letters of one alphabet and single spaces: it looks like another", field="name")
     return plain
+
+
+def _alphabets(name: str) -> set[str]:
+    """Those of the name whose letters look alike."""
+    return {unicodedata.name(c, "").partition(" ")[0] for c in name if c.isalpha()} & _ALIKE
 
 
 def add(conn: Connection, name: str, role: Role, by: str, now: datetime) -> Invitation:

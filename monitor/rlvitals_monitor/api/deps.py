@@ -142,21 +142,26 @@ def _identify(
 
 
 def session_of(request: Request, store: Store, now: datetime) -> Principal | None:
-    """Who is signed in by cookie, else by a shared link.
+    """Who is signed in by cookie, else by a shared link. Raises as `sessions_of`."""
+    return next(iter(sessions_of(request, store, now)), None)
+
+
+def sessions_of(request: Request, store: Store, now: datetime) -> tuple[Principal, ...]:
+    """Whoever the browser is known as, the one who is signed in first.
 
     Raises `Forbidden` where another site's page had the browser send the cookie.
     """
     held = [c for name in (auth.COOKIE, auth.SHARE_COOKIE) if (c := request.cookies.get(name)) is not None]
     if not held:
-        return None
+        return ()
     if request.method not in SAFE_METHODS:
         fault = origin_fault(dict(request.headers), needed=True)
         if fault:
             raise Forbidden(fault)
     idle = request.app.state.settings.session_idle
     with store.read() as connection:
-        known = (auth.principal_by_cookie(connection, cookie, now, idle) for cookie in held)
-        return next((who for who in known if who is not None), None)
+        known = [auth.principal_by_cookie(connection, cookie, now, idle) for cookie in held]
+    return tuple(who for who in known if who is not None)
 
 
 def run_id(run: str) -> str:

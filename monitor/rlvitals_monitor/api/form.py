@@ -8,7 +8,7 @@ from fastapi import Request
 
 from rlvitals_monitor.errors import TooLarge
 
-FORM_BYTES_MAX = 2_000
+FORM_BYTES_MAX = 8_000
 _FIELDS_MAX = 10
 
 

@@ -21,7 +21,8 @@ from sqlalchemy import Connection
 from rlvitals_monitor.access import door
 from rlvitals_monitor.access.door import Caller
 from rlvitals_monitor.access.password import CHARS_MIN
-from rlvitals_monitor.api.deps import NowDep, StoreDep, session_of
+from rlvitals_monitor.api.deps import NowDep, StoreDep, sessions_of
+from rlvitals_monitor.api.door_words import language_of, sentence, words_in
 from rlvitals_monitor.api.form import read_form
 from rlvitals_monitor.auth import COOKIE, SHARE_COOKIE
 from rlvitals_monitor.browser_guard import origin_fault, page_policy
@@ -40,15 +41,17 @@ HASHES_AT_ONCE = 2
 """Each takes 19 MiB and a core for a moment."""
 _HERE = files("rlvitals_monitor.api")
 _STYLE = (_HERE / "login.css").read_text("utf-8")
-_PAGE = Environment(autoescape=True, undefined=StrictUndefined).from_string(
-    (_HERE / "login.html").read_text("utf-8")
-)
+_TEMPLATES = Environment(autoescape=True, undefined=StrictUndefined)
+# What is put into the sentence is escaped, unless it is markup already.
+_TEMPLATES.filters["markup"] = lambda words, **values: Markup(words).format(**values)
+_PAGE = _TEMPLATES.from_string((_HERE / "login.html").read_text("utf-8"))
 HEADERS = {
     "Content-Security-Policy": page_policy(_STYLE),
     # Without any referrer a browser would post the form with the origin "null", which is refused.
     "Referrer-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
+_MISPLACED = "A token has no place in an address, where others may read it: paste it here."
 _LEAD = "Sign in by the link that the service printed at its start, or make another: rlvitals login-link"
 
 router = APIRouter(include_in_schema=False)
@@ -67,19 +70,20 @@ def sign_in(
 ) -> Response:
     """A form. A link that works once gives a session at once, or lets who was invited choose a password."""
     if token:
-        return _forms(store, "A token has no place in an address, where others may read it: paste it here.", 400)
+        words = words_in(language_of(request))(_MISPLACED)
+        return _forms(request, store, words, 400)
     if not entry:
-        return _forms(store)
+        return _forms(request, store)
     caller = caller_of(request)
     try:
         _, person = door.find_entry(store, entry, caller, now)
         if person is not None:
-            return _page(title="welcome", words="You were invited.", person=person.name, entry=entry)
+            return _page(request, title="welcome", words="You were invited.", person=person.name, entry=entry)
         if _is_looked_at_beforehand(request):
-            return _page(title="sign in", words="This link signs you in, once.", entry=entry)
-        return _let_in(request, door.enter_by_link(store, entry, caller, now), onward)
+            return _page(request, title="sign in", words="This link signs you in, once.", entry=entry)
+        return _let_in(request, store, door.enter_by_link(store, entry, caller, now), onward, now)
     except ServiceError as error:
-        return _refused(store, error, "", now)
+        return _refused(request, store, error, "", now)
 
 
 @router.post(LOGIN)
@@ -89,8 +93,8 @@ async def sign_in_by_form(request: Request, store: StoreDep, now: NowDep, onward
     try:
         secret = await to_thread.run_sync(enter, limiter=_limiter(request))
     except ServiceError as error:
-        return await run_in_threadpool(_refused, store, error, told.get("entry", ""), now)
-    return _let_in(request, secret, onward)
+        return await run_in_threadpool(_refused, request, store, error, told.get("entry", ""), now)
+    return await run_in_threadpool(_let_in, request, store, secret, onward, now)
 
 
 @router.get("/ui/logout")
@@ -99,8 +103,7 @@ def sign_out(request: Request, store: StoreDep, now: NowDep) -> Response:
     answer = RedirectResponse(LOGIN, 303, HEADERS)
     if origin_fault(dict(request.headers), needed=False):
         return answer
-    who = session_of(request, store, now)
-    if who is not None:
+    for who in sessions_of(request, store, now):
         door.leave(store, who, now)
     for name in (COOKIE, SHARE_COOKIE):
         answer.delete_cookie(name, httponly=True, samesite="strict")
@@ -142,25 +145,35 @@ def _choose_password(store: Store, told: dict[str, str], caller: Caller, now: da
     return door.enter_by_invitation(store, told["entry"], told["password"], caller, now)
 
 
-def _let_in(request: Request, secret: str, onward: str) -> Response:
+def _let_in(request: Request, store: Store, secret: str, onward: str, now: datetime) -> Response:
+    """The browser's earlier session ends: a socket that is open by it would act for whom one is no more."""
+    before = request.cookies.get(COOKIE)
+    if before is not None:
+        door.replace(store, before, now)
     answer = RedirectResponse(onward if _ONWARD.fullmatch(onward) else HOME, 303, HEADERS)
     lasts: timedelta = request.app.state.settings.session_lasts
     set_cookie(request, answer, COOKIE, secret, lasts.total_seconds())
     return answer
 
 
-def _refused(store: Store, error: ServiceError, entry: str, now: datetime) -> Response:
+def _refused(request: Request, store: Store, error: ServiceError, entry: str, now: datetime) -> Response:
     """The form again, with what was wrong; the one of an invitation while that is still good."""
     with store.read() as conn:
         invited = user_of_entry(conn, entry, now) if isinstance(error, BadRequest) and entry else None
     status = 403 if isinstance(error, Unauthenticated) else error.status
-    words = f"{error.detail[:1].upper()}{error.detail[1:]}."
+    words = sentence(error.detail, language_of(request))
     if invited is not None:
         answer = _page(
-            status, title="welcome", words="You were invited.", person=invited.name, entry=entry, fault=words
+            request,
+            status,
+            title="welcome",
+            words="You were invited.",
+            person=invited.name,
+            entry=entry,
+            fault=words,
         )
     else:
-        answer = _forms(store, words, status)
+        answer = _forms(request, store, words, status)
     if isinstance(error, TooMany):
         answer.headers["Retry-After"] = str(math.ceil(error.retry_after_s))
     return answer
@@ -174,19 +187,25 @@ def user_of_entry(conn: Connection, secret: str, now: datetime) -> User | None:
     return users.find(conn, found.subject)
 
 
-def _forms(store: Store, fault: str = "", status: int = 200) -> HTMLResponse:
+def _forms(request: Request, store: Store, fault: str = "", status: int = 200) -> HTMLResponse:
     with store.read() as conn:
         people = users.is_any(conn)
-    return _page(status, title="sign in", words=_LEAD, forms=True, people=people, fault=fault)
+    return _page(request, status, title="sign in", words=_LEAD, forms=True, people=people, fault=fault)
 
 
-def message_page(title: str, words: str, status: int) -> HTMLResponse:
-    return _page(status, title=title, words=title + ".", fault=words)
+def message_page(request: Request, title: str, words: str, status: int) -> HTMLResponse:
+    language = language_of(request)
+    say = words_in(language)
+    return _page(request, status, title=title, words=sentence(title, language), fault=say(words))
 
 
-def _page(status: int = 200, **shown: object) -> HTMLResponse:
+def _page(request: Request, status: int = 200, *, title: str, words: str, **shown: object) -> HTMLResponse:
+    """``title`` and ``words`` are ours, in English; what else is shown is shown as it is."""
+    language = language_of(request)
+    say = words_in(language)
     empty: dict[str, object] = dict.fromkeys(("fault", "person", "entry", "forms", "people"), "")
-    html = _PAGE.render(empty | {"style": Markup(_STYLE), "chars": CHARS_MIN} | shown)
+    told = {"lang": language.value, "say": say, "title": say(title), "words": say(words)}
+    html = _PAGE.render(empty | {"style": Markup(_STYLE), "chars": CHARS_MIN} | told | shown)
     return HTMLResponse(html, status, HEADERS)
 
 

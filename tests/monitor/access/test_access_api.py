@@ -106,6 +106,30 @@ def test_a_token_that_cannot_be_is_refused(client: TestClient, ask: dict[str, An
     assert (answer.status_code, answer.headers["content-type"]) == (422, "application/problem+json")
 
 
+@pytest.mark.parametrize(
+    "name", [" ", "service", "Policy ", "stranger", "ann\nsigned in", "\u202enna", "a\u200bnn"]
+)
+def test_no_token_is_called_so_that_the_audit_would_say_another(client: TestClient, name: str) -> None:
+    answer = client.post(f"{V1}/tokens", json={"name": name, "scopes": ["read"]})
+    assert (answer.status_code, answer.json()["field"]) == (422, "name")
+
+
+@pytest.mark.parametrize(
+    ("name", "status"),
+    [
+        ("\u0430nn", 422),  # its first letter is Cyrillic
+        ("an\u03bd", 422),  # its last letter is Greek
+        *(("ann  lee", 422), ("Ann", 409), ("\uff41nn", 409), ("an\u200bn", 422), ("ann\u00a0lee", 201)),
+        *(("Анна", 201), ("安娜 Anna", 201), ("Änne <b>", 201)),
+    ],
+)
+def test_nobody_is_called_so_that_they_could_be_taken_for_another(
+    client: TestClient, name: str, status: int
+) -> None:
+    client.post(f"{V1}/users", json={"name": "ann", "role": "viewer"})
+    assert client.post(f"{V1}/users", json={"name": name, "role": "viewer"}).status_code == status
+
+
 def test_bare_words_for_numbers_are_refused_too(client: TestClient) -> None:
     for word in ("NaN", "Infinity", "-Infinity"):
         body = f'{{"name": "x", "scopes": ["read"], "days": {word}}}'

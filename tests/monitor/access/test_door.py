@@ -18,6 +18,7 @@ from rlvitals_monitor.store.tables import sessions as session_rows
 from rlvitals_monitor.store.tables import users as user_rows
 from tests.monitor.batches import NOW
 from tests.monitor.conftest import BASE_URL
+from tests.monitor.planted import plant_run
 
 V1, LOGIN = "/api/v1", "/ui/login"
 OURS = {"origin": BASE_URL}
@@ -261,3 +262,44 @@ def test_an_entry_is_used_by_one_of_two(app: FastAPI, client: TestClient) -> Non
     with app.state.store.begin() as conn:
         secret = entries.make(conn, entries.Purpose.TOKEN, "t", "x", NOW, timedelta(1))
         assert [entries.use(conn, secret, NOW), entries.use(conn, secret, NOW)] == [True, False]
+
+
+def test_who_signs_in_as_another_leaves_no_session_behind(
+    client: TestClient, ann: TestClient, browser: Callable[[], TestClient]
+) -> None:
+    """A socket that is open by the earlier cookie would go on as who one was."""
+    before = ann.cookies["rlvitals_session"]
+    choose(ann, invite(client, "ben"))
+    assert ann.get(f"{V1}/me").json()["name"] == "ben"
+    other = browser()
+    other.cookies.set("rlvitals_session", before)
+    assert other.get(f"{V1}/me").status_code == 401
+    assert "by another sign-in" in audited(client, "session ended")[0]
+
+
+def test_another_shared_link_ends_the_session_by_the_first_and_signing_out_both(
+    client: TestClient, app: FastAPI, browser: Callable[[], TestClient]
+) -> None:
+    with app.state.store.begin() as conn:
+        plant_run(conn, "r1")
+        plant_run(conn, "r2")
+    first, second = (client.post(f"{V1}/runs/{run}/shares", json={}).json()["link"] for run in ("r1", "r2"))
+    page = browser()
+    page.get(first)
+    held = page.cookies["rlvitals_share"]
+    page.get(second)
+    assert page.get(f"{V1}/me").json()["run"] == "r2"
+    other = browser()
+    other.cookies.set("rlvitals_share", held)
+    assert other.get(f"{V1}/me").status_code == 401
+    choose(page, invite(client))
+    held = page.cookies["rlvitals_share"]
+    page.get("/ui/logout")
+    other.cookies.set("rlvitals_share", held)
+    assert other.get(f"{V1}/me").status_code == 401
+
+
+def test_a_long_password_of_any_script_may_be_chosen(
+    client: TestClient, browser: Callable[[], TestClient]
+) -> None:
+    assert choose(browser(), invite(client), "四个随机词" * 40) == 303
