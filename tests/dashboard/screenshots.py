@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from PIL import Image
 from playwright.sync_api import sync_playwright
 
@@ -30,6 +31,7 @@ TALLEST = {"desktop": 900, "phone": 2200}
 OF_RUNS_CHARTS = 1500
 COLOURS = 128
 SETTLED_MS = 1_500
+PICTURE_MS = 120_000
 MOST_BYTES = 6 << 20
 
 
@@ -94,16 +96,27 @@ def _picture(page: Any, tallest: int) -> bytes:
     page.mouse.move(0, 0)
     height = min(page.evaluate("document.documentElement.scrollHeight"), tallest)
     clip = {"x": 0, "y": 0, "width": page.viewport_size["width"], "height": height}
-    return _small(page.screenshot(full_page=True, clip=clip))
+    return _small(page.screenshot(full_page=True, clip=clip, timeout=PICTURE_MS))
 
 
 def _small(picture: bytes) -> bytes:
-    """With few colours, which a page has anyway; a small dot keeps its own."""
+    """With few colours, which a page has anyway: a small dot keeps its own, a ground is exactly the theme's."""
     told = io.BytesIO()
     image = Image.open(io.BytesIO(picture)).convert("RGB")
     few = image.quantize(COLOURS, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+    few.putpalette(_commonest(np.asarray(image), np.asarray(few)))
     few.save(told, "PNG", optimize=True)
     return told.getvalue()
+
+
+def _commonest(pixels: Any, places: Any) -> bytes:
+    """Of ``pixels`` (height, width, 3) the commonest at each of ``places`` (height, width), as a palette."""
+    colours = (pixels.astype(np.int64) << (16, 8, 0)).sum(axis=2)
+    pairs, counts = np.unique((places.astype(np.int64) << 24 | colours).ravel(), return_counts=True)
+    told = np.zeros((int(places.max()) + 1, 3), np.uint8)
+    for pair in pairs[counts.argsort()]:
+        told[pair >> 24] = pair >> 16 & 255, pair >> 8 & 255, pair & 255
+    return told.tobytes()
 
 
 def _name(place: str, size: str, scheme: str) -> str:
