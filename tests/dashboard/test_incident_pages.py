@@ -139,7 +139,7 @@ def test_the_pages_are_within_reach_of_all_and_of_a_phone(
     page = walk("/ui/incidents", width=width, scheme=scheme)
     for path in ("incidents", "run/r1/incidents", "run/r2/incidents?cause=gone"):
         page.goto(f"{house.url}/ui/{path}")
-        expect(page.locator(".incident-list, .notice").first).to_be_visible()
+        expect(page.locator("main .incident-list, main .notice").first).to_be_visible()
         for asked in page.locator("details.asking > summary").all():
             asked.click()
         told = grave_barriers(page)
