@@ -48,6 +48,7 @@ def test_the_schema_is_checked_and_brought_up_to_date(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("RLVITALS_DATABASE_URL", f"sqlite:///{tmp_path / 'empty.db'}")
+    (tmp_path / "empty.db").touch()
     assert db(["check"]) == 1
     assert db(["migrate"]) == 0
     assert db(["check"]) == 0
