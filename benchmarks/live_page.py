@@ -159,8 +159,8 @@ class _Heap:
 
 
 def _report(stream: Stream, seen: dict[int, float], heap: _Heap, alone: float, beats: int) -> None:
-    """A step that was overtaken by the next on its way is on the screen when the next one is. What was on the screen
-    when the looking began came at a time that nobody saw."""
+    """A step that was overtaken by the next on its way is on the screen when the next one is. What was on the
+    screen when the looking began came at a time that nobody saw."""
     shown = sorted(seen)
     taken = []
     for step, at in sorted(stream.ended.items()):

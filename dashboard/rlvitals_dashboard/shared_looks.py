@@ -1,8 +1,8 @@
 """What several open pages of a run ask in the same moment is asked once, and all of them are given the answer.
 
 Ten people who watch one run would else have the service do each second ten times the same. Nobody is shown here
-what they may not see: a look is named by the version of its run, which the service told the visitor just now, by the
-rights that the look itself needs.
+what they may not see: a look is named by the version of its run, which the service told the visitor just now, by
+the rights that the look itself needs.
 """
 
 from __future__ import annotations
