@@ -12,7 +12,7 @@ from typing import Any
 
 from rlvitals.contract.alert import Alert, AlertState, Severity
 from rlvitals.contract.view import CommandView, RuleView, SeriesView
-from rlvitals_dashboard.figure_scale import Scale
+from rlvitals_dashboard.figure_scale import Scale, finite_values
 from rlvitals_dashboard.theme import Theme
 from rlvitals_dashboard.words import NAN, NEG_INF, POS_INF, markup, number
 
@@ -20,6 +20,8 @@ Trace = dict[str, Any]
 
 MOST_BANDS = 24
 MOST_LIMITS = 3
+REACH = 2.0
+"""A quiet rule's limit is drawn up to so many heights of the curve above and below it."""
 _DASHES = {Severity.CRITICAL: "solid", Severity.WARNING: "dash", Severity.INFO: "dot"}
 
 
@@ -52,6 +54,33 @@ def limits_of(metric: str, rules: Iterable[RuleView], alerts: Iterable[Alert]) -
     ]
     distinct = {limit.at: limit for limit in sorted(found, key=lambda one: (one.firing, one.severity.rank))}
     return tuple(sorted(distinct.values(), key=lambda one: (-one.firing, -one.severity.rank, one.at)))
+
+
+def within_reach(limits: Iterable[Limit], shown: Sequence[SeriesView], scale: Scale) -> list[Limit]:
+    """Without those that lie so far off that the axis, which makes room for them, would press the curve flat.
+
+    What fires is always shown.
+    """
+    places = [place for value in finite_values(shown) if (place := _height(value, scale)) is not None]
+    if not places:
+        return list(limits)
+    low, high = min(places), max(places)
+    largest = max(abs(low), abs(high))
+    span = max(high - low, largest / 4) if high > low else largest or 1.0
+    span = max(span, 1.0) if scale.log else span
+
+    def near(limit: Limit) -> bool:
+        place = _height(limit.at, scale)
+        return place is not None and low - REACH * span <= place <= high + REACH * span
+
+    return [limit for limit in limits if limit.firing or near(limit)]
+
+
+def _height(value: float, scale: Scale) -> float | None:
+    """Where a value stands on the axis, in decades where that is logarithmic."""
+    if not scale.log:
+        return scale.place(value)
+    return math.log10(value) if value > 0 else None
 
 
 def limit_lines(limits: Sequence[Limit], scale: Scale, theme: Theme) -> Iterator[dict[str, Any]]:

@@ -30,6 +30,7 @@ from rlvitals_dashboard.figure_marks import (
     rug,
     strip_axis,
     upright,
+    within_reach,
 )
 from rlvitals_dashboard.figure_scale import Scale, value_axis
 from rlvitals_dashboard.smoothing import Smoothing
@@ -84,7 +85,7 @@ def chart(series: SeriesView, metric: Metric | None, drawing: Drawing) -> Figure
     theme, before, scale = drawing.theme, drawing.before(series.metric), scale_of(series, drawing)
     shown = [series, *(s for _, s in before)]
     shapes = [
-        *limit_lines(limits_of(series.metric, drawing.rules, own), scale, theme),
+        *limit_lines(within_reach(limits_of(series.metric, drawing.rules, own), shown, scale), scale, theme),
         *alert_bands(own, theme),
         *(upright(c.step, theme.action, "dashdot") for c in marks),
         *(upright(series.step[0], theme.muted, "longdash") for _ in before[:1] if series.step),

@@ -299,8 +299,37 @@ def limits(figure: figures.Figure) -> list[tuple[str, float]]:
 
 
 def test_what_a_rule_holds_a_metric_against_is_a_line_also_while_it_is_quiet() -> None:
-    figure = chart(series({0: 1.0}), rules=[limit(), limit(rule="other", metric="kl.k3")])
+    figure = chart(series({0: 1.0, 1: 5.0}), rules=[limit(), limit(rule="other", metric="kl.k3")])
     assert limits(figure) == [("limit gradient_spike", 7.0)]
+
+
+@pytest.mark.parametrize(
+    ("points", "threshold", "drawn"),
+    [
+        ({0: 0.5, 1: 1.8}, 164.7, False),
+        ({0: 0.5, 1: 1.8}, 4.3, True),
+        ({0: 0.5, 1: 1.8}, -2.2, False),
+        ({0: 0.05, 1: 0.33}, 0.9, False),
+        ({0: 0.05, 1: 0.33}, 0.85, True),
+        ({0: 0.0, 1: 0.0}, 0.05, True),
+        ({0: 1.0, 1: math.nan, 2: math.inf}, 3.0, True),
+        ({0: 1.0, 1: math.nan, 2: -math.inf}, 3.1, False),
+        ({0: math.nan}, 7.0, True),
+        ({}, 7.0, True),
+        ({0: 1e-6, 1: 1e-3, 2: 1.0}, 1e5, True),
+        ({0: 1e-6, 1: 1e-3, 2: 1.0}, 1e30, False),
+        ({0: 1e300, 1: -1e300}, 1.7e308, True),
+    ],
+)
+def test_a_limit_far_off_does_not_press_the_curve_flat(
+    points: dict[int, float], threshold: float, drawn: bool
+) -> None:
+    assert bool(limits(chart(series(points), rules=[limit(threshold=threshold)]))) is drawn
+
+
+def test_the_limit_of_what_fires_is_drawn_however_far_it_is() -> None:
+    figure = chart(series({0: 0.01, 1: 0.02}), rules=[limit()], alerts=[alert(rule="gradient_spike")])
+    assert limits(figure) == [("limit gradient_spike", 5.0)]
 
 
 def test_a_rule_that_fires_has_one_line_and_not_two() -> None:
