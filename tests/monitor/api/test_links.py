@@ -250,7 +250,7 @@ def test_an_expired_an_unknown_and_a_cut_off_link_do_nothing_and_say_so(
     app.dependency_overrides[utc_now] = lambda: NOW + LASTS
     assert ann.get(path).status_code == 410
     assert ann.post(path, headers=OURS).status_code == 409
-    assert ann.post(path, headers=OURS, content=b"x" * 5000).status_code == 413
+    assert ann.post(path, headers=OURS, content=b"x" * 9000).status_code == 413
 
 
 def test_what_could_not_be_done_leaves_the_link_as_it_was(

@@ -17,6 +17,7 @@ from rlvitals.contract.command import Command, CommandKind, CommandState, Outcom
 from rlvitals.contract.view import AuditView, CommandView
 from rlvitals_monitor.control import handover, mailbox
 from rlvitals_monitor.control.bounds import Limits
+from rlvitals_monitor.control.ledger import locked_subject
 from rlvitals_monitor.control.policy import Policies
 from rlvitals_monitor.control.situation import Refusal, Why
 from rlvitals_monitor.errors import BadRequest, Conflict, NotFound, ServiceError
@@ -54,6 +55,7 @@ def approve(store: Store, command: str, argument: float | None = None, after_s: 
 
 def hand_out(store: Store, after_s: float = 20, run: str = "r1") -> tuple[Command, ...]:
     with store.begin() as conn:
+        locked_subject(conn, run)  # as the collector has it when it stores what the receipt is for
         return handover.pending_for(conn, run, later(after_s))
 
 
