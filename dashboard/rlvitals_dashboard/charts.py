@@ -37,19 +37,9 @@ def families(panels: Sequence[Panel], charts: Charts) -> list[Component]:
     return [_family(panel, charts) for panel in panels]
 
 
-def parts(panels: Sequence[Panel], charts: Charts) -> list[ChartParts]:
-    """Of each card that `families` shows, in their order, what goes by the steps that are shown."""
-    shown = [view for p in panels if p.key not in charts.closed for view in p.drawn(p.key in charts.more)]
-    return [
-        chart_parts(
-            view,
-            charts.series.get(view.metric) or _empty(view),
-            charts.drawing,
-            run=charts.run,
-            attempt=charts.attempt,
-        )
-        for view in shown
-    ]
+def card_parts(view: MetricView, charts: Charts) -> ChartParts:
+    """Of the card of a metric, what goes by the steps that are shown."""
+    return chart_parts(view, _points(view, charts), charts.drawing, run=charts.run, attempt=charts.attempt)
 
 
 def _family(panel: Panel, charts: Charts) -> Component:
@@ -107,8 +97,7 @@ def _body(panel: Panel, charts: Charts) -> Component:
 
 
 def _card(view: MetricView, charts: Charts) -> Component:
-    series = charts.series.get(view.metric) or _empty(view)
-    return chart_card(view, series, charts.drawing, run=charts.run, attempt=charts.attempt)
+    return chart_card(view, _points(view, charts), charts.drawing, run=charts.run, attempt=charts.attempt)
 
 
 def _missing(views: Sequence[MetricView]) -> Component:
@@ -133,6 +122,7 @@ def _missing(views: Sequence[MetricView]) -> Component:
     return html.Ul(rows, className="reasons missing-list")
 
 
-def _empty(view: MetricView) -> SeriesView:
-    """A metric without a point in the chosen steps."""
-    return SeriesView(run="", attempt="", metric=view.metric, bucket=1, step=(), value=())
+def _points(view: MetricView, charts: Charts) -> SeriesView:
+    """Empty for a metric without a point in the chosen steps."""
+    nothing = SeriesView(run="", attempt="", metric=view.metric, bucket=1, step=(), value=())
+    return charts.series.get(view.metric) or nothing

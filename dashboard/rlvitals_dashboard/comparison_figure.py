@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from rlvitals.contract.comparison import Axis, ComparedCurve, ComparedMetric, HealthyBand, Likeness, Parting
-from rlvitals_dashboard.figure_marks import Trace
+from rlvitals_dashboard.figure_marks import Trace, nonfinite_kinds
 from rlvitals_dashboard.figure_scale import DRAWABLE_MAX, LOG_SPREAD
 from rlvitals_dashboard.figures import Figure
 from rlvitals_dashboard.language import phrase, t
@@ -188,8 +188,7 @@ def is_log(figure: Figure) -> bool:
 def _layout(
     metric: ComparedMetric, axis: Axis, theme: Theme, log: bool, zoom: tuple[float, float] | None
 ) -> dict[str, Any]:
-    rows = ((POS_INF, "pos_inf"), (NAN, "nan"), (NEG_INF, "neg_inf"))
-    kinds = [word for word, name in rows if any(getattr(curve, name) for curve in metric.curves)]
+    kinds = nonfinite_kinds(metric.curves)
     strip = 0.09 * len(kinds)
     line = {"gridcolor": theme.grid, "linecolor": theme.border, "zeroline": False, "color": theme.muted}
     x: dict[str, Any] = {"showgrid": False, "nticks": 6, "ticks": "outside", "ticklen": 3, "title": None}

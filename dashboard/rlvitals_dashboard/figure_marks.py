@@ -6,11 +6,12 @@ Severities and attempts differ by dash and shape, never by colour alone.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from rlvitals.contract.alert import Alert, AlertState, Severity
+from rlvitals.contract.comparison import ComparedCurve
 from rlvitals.contract.view import CommandView, RuleView, SeriesView
 from rlvitals_dashboard.figure_scale import Scale, finite_values
 from rlvitals_dashboard.theme import Theme
@@ -89,18 +90,23 @@ def limit_lines(limits: Sequence[Limit], scale: Scale, theme: Theme) -> Iterator
         place = scale.place(limit.at) if scale.takes(limit.at) else None
         if place is None:
             continue
-        yield {
-            "type": "line",
-            "name": f"limit {limit.rule}",
-            "xref": "paper",
-            "yref": "y",
-            "x0": 0,
-            "x1": 1,
-            "y0": place,
-            "y1": place,
-            "opacity": 1 if limit.firing else 0.55,
-            "line": {"color": theme.severity(limit.severity), "width": 1, "dash": "dot"},
-        }
+        line = {"color": theme.severity(limit.severity), "width": 1, "dash": "dot"}
+        yield level(place, f"limit {limit.rule}", line) | {"opacity": 1 if limit.firing else 0.55}
+
+
+def level(place: float, name: str, line: Mapping[str, Any]) -> dict[str, Any]:
+    """Across the whole chart."""
+    return {
+        "type": "line",
+        "name": name,
+        "xref": "paper",
+        "yref": "y",
+        "x0": 0,
+        "x1": 1,
+        "y0": place,
+        "y1": place,
+        "line": line,
+    }
 
 
 def firing_band(alerts: Sequence[Alert], last: int, theme: Theme) -> Trace:
@@ -187,7 +193,7 @@ def _action_words(command: CommandView) -> str:
     return f"<b>{markup(command.kind.value)}</b>{change}{by}"
 
 
-def nonfinite_kinds(shown: Sequence[SeriesView]) -> list[str]:
+def nonfinite_kinds(shown: Sequence[SeriesView | ComparedCurve]) -> list[str]:
     """The rows of the strip: which of NaN, +Inf and −Inf there are."""
     kinds = ((POS_INF, "pos_inf"), (NAN, "nan"), (NEG_INF, "neg_inf"))
     return [word for word, name in kinds if any(getattr(series, name) for series in shown)]

@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import Any
 
 from rlvitals.contract.view import HistogramView
-from rlvitals_dashboard.figure_marks import faint
+from rlvitals_dashboard.figure_marks import faint, level
 from rlvitals_dashboard.figures import Figure, Span, step_axis
 from rlvitals_dashboard.theme import Theme
 from rlvitals_dashboard.words import number
@@ -147,15 +147,5 @@ def _words(edges: Sequence[float]) -> list[str]:
 
 def _line(place: float, cap: Cap, theme: Theme) -> dict[str, Any]:
     label = {"text": f"{cap.name} {number(cap.at)}", "textposition": "start", "yanchor": "bottom"}
-    return {
-        "type": "line",
-        "name": "cap",
-        "xref": "paper",
-        "yref": "y",
-        "x0": 0,
-        "x1": 1,
-        "y0": place,
-        "y1": place,
-        "line": {"color": theme.warning, "width": 1.6, "dash": "dash"},
-        "label": label | {"font": {"size": 10, "color": theme.warning}},
-    }
+    line = {"color": theme.warning, "width": 1.6, "dash": "dash"}
+    return level(place, "cap", line) | {"label": label | {"font": {"size": 10, "color": theme.warning}}}

@@ -10,7 +10,7 @@ from typing import Any
 from rlvitals.contract.view import SeriesView
 from rlvitals_dashboard.api import Api
 from rlvitals_dashboard.chart_card import ChartParts
-from rlvitals_dashboard.charts import Charts, families, parts
+from rlvitals_dashboard.charts import Charts, card_parts, families
 from rlvitals_dashboard.components import Component
 from rlvitals_dashboard.figures import Drawing, Span, scale_of
 from rlvitals_dashboard.language import t
@@ -38,7 +38,8 @@ async def draw_run(
     """``there`` and ``charts`` are what the browser shows already."""
     version = (await api.changes(view.run, 0, 0)).version
     now = await Snapshot.share(api, view, version)
-    shown = [m.metric for m in now.drawn(view)]
+    drawn = now.drawn(view)
+    shown = [m.metric for m in drawn]
     before = now.earlier(view)
     series, *earlier = await asyncio.gather(
         *(_series(api, view, shown, attempt) for attempt in (view.attempt, *(a.id for a in before)))
@@ -62,14 +63,13 @@ async def draw_run(
         more=view.more,
         closed=view.closed,
     )
-    frame = fingerprint(replace(view, first=None, last=None).data(), theme, now.prints(view)["charts"])
-    again = there is not None and there.frame == frame and list(charts) == shown
-    panels = now.panels(view)
+    pulse = _pulse(version, now, view, series, drawing, theme)
+    again = there is not None and there.frame == pulse.frame and list(charts) == shown
     return Drawn(
-        families=None if again else families(panels, whole),
-        parts=parts(panels, whole) if again else [],
+        families=None if again else families(now.panels(view), whole),
+        parts=[card_parts(metric, whole) for metric in drawn] if again else [],
         tools=[*choices(now.run, view), *zoom_words(view)],
-        pulse=replace(_pulse(version, now, view, series, drawing), frame=frame).data(),
+        pulse=pulse.data(),
     )
 
 
@@ -77,9 +77,11 @@ async def _series(api: Api, view: View, metrics: list[str], attempt: str) -> dic
     return await api.series(view.run, metrics, attempt=attempt, first=view.first, last=view.last)
 
 
-def _pulse(version: int, now: Snapshot, view: View, series: Mapping[str, SeriesView], drawing: Drawing) -> Pulse:
+def _pulse(
+    version: int, now: Snapshot, view: View, series: Mapping[str, SeriesView], drawing: Drawing, theme: str
+) -> Pulse:
     scales = {m: scale_of(s, drawing).code for m, s in series.items()}
-    smoothing = drawing.smoothing
+    smoothing, prints = drawing.smoothing, now.prints(view)
     return Pulse(
         version=version,
         last_step=now.run.last_step,
@@ -87,7 +89,8 @@ def _pulse(version: int, now: Snapshot, view: View, series: Mapping[str, SeriesV
         at={m: s.step[-1] if s.step else drawing.span.first - 1 for m, s in series.items()},
         enveloped=tuple(m for m, s in series.items() if s.bucket > 1),
         zoomed=drawing.span.zoomed,
-        prints=now.prints(view),
+        prints=prints,
+        frame=fingerprint(replace(view, first=None, last=None).data(), theme, prints["charts"]),
         scales={m: code for m, code in scales.items() if code is not None},
         smooth={m: smoothing.fold(s.value)[1] for m, s in series.items()} if smoothing else {},
     )

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
-import httpx2
-import uvicorn
 from sqlalchemy import update
 
 from rlvitals.contract.alert import Alert, AlertState, Severity, Transition
@@ -24,36 +21,14 @@ from rlvitals_monitor.store.numbers import to_micros
 from rlvitals_monitor.store.tables import runs
 from rlvitals_monitor.store.tokens import find_token
 from tests.monitor.planted import an_alert, plant_run, plant_transition
+from tests.served import Served
 
-PATIENCE_S = 30.0
 
-
-class House:
-    """``store`` is the service's own: what a test plants there, the pages show. No worker judges meanwhile."""
+class House(Served):
+    """With its pages; no worker judges meanwhile."""
 
     def __init__(self, settings: Settings) -> None:
-        self.app = create_service(settings, with_worker=False)
-        self.store = self.app.state.store
-        config = uvicorn.Config(self.app, port=0, log_level="error", timeout_graceful_shutdown=1)
-        self._server = uvicorn.Server(config)
-        self._thread = threading.Thread(target=self._server.run, daemon=True)
-
-    def __enter__(self) -> House:
-        self._thread.start()
-        ready = threading.Event()
-        for _ in range(int(PATIENCE_S / 0.02)):
-            if self._server.started:
-                return self
-            ready.wait(0.02)
-        raise TimeoutError("the service did not start")
-
-    def __exit__(self, *_: object) -> None:
-        self._server.should_exit = True
-        self._thread.join(PATIENCE_S)
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.servers[0].sockets[0].getsockname()[1]}"
+        super().__init__(create_service(settings, with_worker=False))
 
     @property
     def login(self) -> str:
@@ -64,27 +39,6 @@ class House:
             assert owner is not None
             secret = entries.make(conn, Purpose.TOKEN, owner.id, "a test", now, timedelta(minutes=5))
         return entries.PATH + secret
-
-    def get(self, path: str) -> list[dict[str, Any]]:
-        """The items that the API answers to the owner."""
-        body = self._ask("GET", path)
-        return list(body["items"] if isinstance(body, dict) else body)
-
-    def post(self, path: str, body: dict[str, Any]) -> Any:
-        return self._ask("POST", path, json=body)
-
-    def patch(self, path: str, body: dict[str, Any]) -> Any:
-        return self._ask("PATCH", path, json=body)
-
-    def put(self, path: str, body: dict[str, Any]) -> Any:
-        return self._ask("PUT", path, json=body)
-
-    def _ask(self, method: str, path: str, **options: Any) -> Any:
-        headers = {"authorization": f"Bearer {self.app.state.local_token}"}
-        url = f"{self.url}/api/v1{path}"
-        answer = httpx2.request(method, url, headers=headers, timeout=PATIENCE_S, **options)
-        assert answer.status_code < 300, answer.text
-        return answer.json()
 
     def plant(self, run: str = "r1", **given: Any) -> None:
         """A run that is seen just now."""

@@ -20,7 +20,7 @@ from schemathesis.specs.openapi.checks import (
 
 from rlvitals_monitor.store import tokens
 from tests.fuzz.budget import SEED, attack_batch
-from tests.fuzz.served import Served
+from tests.served import Served
 
 PROBLEM = "application/problem+json"
 TRUE_TO_THE_DOCUMENT = [content_type_conformance, response_schema_conformance, status_code_conformance]

@@ -10,18 +10,20 @@ from typing import Any
 
 import pytest
 
+from rlvitals_monitor.app import create_app
 from rlvitals_monitor.settings import Settings
 from tests.fuzz.api_attack import Attack, check_problem
 from tests.fuzz.budget import REQUESTS, SEED
-from tests.fuzz.served import Served
 from tests.monitor.planted import a_transition, an_alert, plant_run, plant_transition
+from tests.served import Served
 
 pytest.importorskip("schemathesis", reason="NO ATTACK ON THE API: schemathesis is not installed")
 
 
 @pytest.fixture
 def served(database_url: str, tmp_path: Path) -> Iterator[Served]:
-    with Served(Settings(home=tmp_path / "home", database_url=database_url)) as served:
+    app = create_app(Settings(home=tmp_path / "home", database_url=database_url), with_worker=False)
+    with Served(app) as served:
         for run in ("r1", "r2", "r3", "r4"):
             served.post("/reports", batch(run))
         with served.store.begin() as connection:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import Connection, func, or_, select
+from sqlalchemy import ColumnElement, Connection, Select, func, or_, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from rlvitals.contract.report import Json
@@ -63,8 +64,15 @@ def lock_subject(connection: Connection, attempt_number: int) -> Subject | None:
 
 def behind(connection: Connection, limit: int) -> list[tuple[int, str]]:
     """(attempt number, run) of at most ``limit`` attempts with steps that have not been judged, oldest first."""
-    rows = connection.execute(
-        select(attempts.c.number, attempts.c.run)
+    query = select_behind(attempts.c.number, attempts.c.run).order_by(attempts.c.number).limit(limit)
+    return [(row.number, row.run) for row in connection.execute(query)]
+
+
+def select_behind(*columns: ColumnElement[Any]) -> Select[Any]:
+    """``columns`` of the attempts, with their runs, that have steps which have not been judged."""
+    return (
+        select(*columns)
+        .select_from(attempts)
         .join(runs, runs.c.id == attempts.c.run)
         .outerjoin(evaluations, evaluations.c.attempt == attempts.c.number)
         .where(
@@ -72,10 +80,7 @@ def behind(connection: Connection, limit: int) -> list[tuple[int, str]]:
             attempts.c.last_step.is_not(None),
             or_(evaluations.c.step.is_(None), evaluations.c.step < attempts.c.last_step),
         )
-        .order_by(attempts.c.number)
-        .limit(limit)
     )
-    return [(row.number, row.run) for row in rows]
 
 
 def find(connection: Connection, attempt_number: int) -> Kept | None:

@@ -5,14 +5,15 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Select, func, or_, select, text
+from sqlalchemy import Connection, Select, func, select, text
 
 from rlvitals.contract.command import CommandState
 from rlvitals.contract.health import QueueView
 from rlvitals_monitor.store.deletion import is_there, of_a_deleted
+from rlvitals_monitor.store.evaluations import select_behind
 from rlvitals_monitor.store.numbers import from_micros, to_micros
 from rlvitals_monitor.store.outbox import DeliveryState
-from rlvitals_monitor.store.tables import attempts, commands, deliveries, evaluations, runs
+from rlvitals_monitor.store.tables import commands, deliveries, runs
 
 
 def size_bytes(connection: Connection) -> int:
@@ -32,18 +33,7 @@ def read_queues(connection: Connection, now: datetime) -> tuple[QueueView, ...]:
 
 
 def _judging(connection: Connection) -> QueueView:
-    query = (
-        select(func.count(), func.min(runs.c.progress_at))
-        .select_from(attempts)
-        .join(runs, runs.c.id == attempts.c.run)
-        .outerjoin(evaluations, evaluations.c.attempt == attempts.c.number)
-        .where(
-            is_there(),
-            attempts.c.last_step.is_not(None),
-            or_(evaluations.c.step.is_(None), evaluations.c.step < attempts.c.last_step),
-        )
-    )
-    return _queue("judging", connection, query)
+    return _queue("judging", connection, select_behind(func.count(), func.min(runs.c.progress_at)))
 
 
 def _messages(connection: Connection, now: datetime) -> QueueView:
