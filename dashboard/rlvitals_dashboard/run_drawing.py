@@ -64,7 +64,7 @@ async def draw_run(
         closed=view.closed,
     )
     pulse = _pulse(version, now, view, series, drawing, theme)
-    again = there is not None and there.frame == pulse.frame and list(charts) == shown
+    again = bool(charts) and there is not None and there.frame == pulse.frame and list(charts) == shown
     return Drawn(
         families=None if again else families(now.panels(view), whole),
         parts=[card_parts(metric, whole) for metric in drawn] if again else [],
@@ -82,6 +82,7 @@ def _pulse(
 ) -> Pulse:
     scales = {m: scale_of(s, drawing).code for m, s in series.items()}
     smoothing, prints = drawing.smoothing, now.prints(view)
+    limits = [(r.rule, r.severity, r.metric, r.threshold, r.dormant) for r in now.rules]
     return Pulse(
         version=version,
         last_step=now.run.last_step,
@@ -90,7 +91,7 @@ def _pulse(
         enveloped=tuple(m for m, s in series.items() if s.bucket > 1),
         zoomed=drawing.span.zoomed,
         prints=prints,
-        frame=fingerprint(replace(view, first=None, last=None).data(), theme, prints["charts"]),
+        frame=fingerprint(replace(view, first=None, last=None).data(), theme, prints["charts"], limits),
         scales={m: code for m, code in scales.items() if code is not None},
         smooth={m: smoothing.fold(s.value)[1] for m, s in series.items()} if smoothing else {},
     )
