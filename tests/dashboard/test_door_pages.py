@@ -14,8 +14,9 @@ from playwright.sync_api import expect
 
 from rlvitals_monitor.settings import Settings
 from tests.dashboard.barriers import grave_barriers
-from tests.dashboard.house import PATIENCE_S, House
+from tests.dashboard.house import House
 from tests.dashboard.live_runs import CALM, tell
+from tests.served import PATIENCE_S
 
 pytestmark = pytest.mark.browser
 PASSWORD = "four words make one"
