@@ -127,6 +127,7 @@ def _name_the_language(app: Any) -> None:
 def _register_router(app: Dash, api: Api, prefix: str) -> None:
     @app.callback(
         Output("page", "children"),
+        Output("page", "className"),
         Output("crumbs", "children"),
         Output("nav", "children"),
         Output("routed", "data"),
@@ -139,19 +140,20 @@ def _register_router(app: Dash, api: Api, prefix: str) -> None:
         routed = {"path": pathname, "at": time()}
         place = (pathname or prefix)[len(prefix) :].strip("/")
         query = dict(parse_qsl((search or "").lstrip("?"), keep_blank_values=True)[:20])
-        links = await _way(api, prefix, place)
+        is_guest = await _came_by_a_link(api)
+        links = nav.shared_bar(prefix) if is_guest else nav.bar(prefix, place)
+        around = nav.GUEST if is_guest else "", _crumbs(place), links, routed
         try:
-            return await _page(api, prefix, place, query), _crumbs(place), links, routed
+            return await _page(api, prefix, place, query), *around
         except ApiError as error:
-            return failed_page(error, prefix, place), _crumbs(place), links, routed
+            return failed_page(error, prefix, place), *around
 
 
-async def _way(api: Api, prefix: str, place: str) -> Component:
+async def _came_by_a_link(api: Api) -> bool:
     try:
-        shared = (await api.me()).run
+        return bool((await api.me()).run)
     except ApiError:
-        shared = ""
-    return nav.shared_bar(prefix) if shared else nav.bar(prefix, place)
+        return False
 
 
 Layout: TypeAlias = Callable[[Api, str, dict[str, str]], Awaitable[Component]]

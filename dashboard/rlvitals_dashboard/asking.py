@@ -37,14 +37,14 @@ def ask_once(label: Component, words: Component, act: Component, *, tone: str = 
             ),
             html.Div([html.P(words) if words else None, act], className="asked"),
         ],
-        className="asking",
+        className="asking deed",
     )
 
 
 def do(label: str, deed: str, subject: str, *, tone: str = "primary") -> Component:
     """The button that does it."""
     return html.Button(
-        label, id={"type": "do", "deed": deed, "subject": subject}, className=f"button {tone}".strip()
+        label, id={"type": "do", "deed": deed, "subject": subject}, className=f"button deed {tone}".strip()
     )
 
 

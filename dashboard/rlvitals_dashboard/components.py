@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeAlias
 
 from dash import html
 
+from rlvitals.contract.alert import Truth
 from rlvitals.contract.view import RuleView, RunView, TextView
 from rlvitals_dashboard.language import phrase, t
 from rlvitals_dashboard.theme import LIGHTS, RUN_STATES, Look
@@ -167,12 +169,29 @@ def _range(first: int | None, last: int | None) -> str:
 # rules
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """Of a run's rules those that watch, those that cannot tell yet, and those that lack a metric."""
+
+    watching: list[RuleView]
+    unknown: list[RuleView]
+    dormant: list[RuleView]
+
+
+def standing_of(rules: Sequence[RuleView]) -> Standing:
+    awake = [rule for rule in rules if not rule.dormant]
+    return Standing(
+        watching=[rule for rule in awake if rule.truth is not Truth.UNKNOWN],
+        unknown=[rule for rule in awake if rule.truth is Truth.UNKNOWN],
+        dormant=[rule for rule in rules if rule.dormant],
+    )
+
+
 def rule_list(rules: Sequence[RuleView]) -> Component:
-    dormant = [r for r in rules if r.dormant]
-    unknown = [r for r in rules if not r.dormant and r.truth.value == "unknown"]
-    watching = len(rules) - len(dormant) - len(unknown)
+    now = standing_of(rules)
+    unknown, dormant = now.unknown, now.dormant
     return [
-        html.P(t("{rules} watching.", rules=plural(watching, "rule")), className="quiet"),
+        html.P(t("{rules} watching.", rules=plural(len(now.watching), "rule")), className="quiet"),
         _rules(t("{rules} cannot run here", rules=plural(len(dormant), "rule")), dormant),
         _rules(t("{rules} cannot tell yet", rules=plural(len(unknown), "rule")), unknown),
     ]

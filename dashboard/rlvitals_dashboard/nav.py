@@ -16,6 +16,8 @@ from rlvitals_dashboard.language import t
 from rlvitals_dashboard.words import plural
 
 PREFIX = "/ui/"
+GUEST = "guest"
+"""Class of the page for who came by a shared link: they read, and are shown no deed (assets/vitals.css)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +108,7 @@ def run_tabs(prefix: str, run: str, here: str) -> Component:
         )
         for place in RUN
     ]
-    links.append(dcc.Link(t("Compare"), href=f"{prefix}compare?runs={quote(run, safe='')}"))
+    links.append(dcc.Link(t("Compare"), href=f"{prefix}compare?runs={quote(run, safe='')}", className="deed"))
     tabs_of_run = html.Nav(links, className="tabs", **aria(label=t("This run")))
     return html.Div([tabs_of_run, share_button(run)], className="run-tabs")
 

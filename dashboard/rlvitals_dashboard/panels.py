@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 
 from rlvitals.contract.alert import Alert, AlertState
@@ -120,7 +120,8 @@ def family_of(metric: str) -> str:
 
 
 def _panel(key: str, metrics: Sequence[MetricView], alerts: Sequence[Alert]) -> Panel:
-    live = tuple(a for a in alerts if a.state is AlertState.FIRING and a.metric and family_of(a.metric) == key)
+    named = {m.metric for m in metrics}
+    live = tuple(a for a in alerts if a.state is AlertState.FIRING and _is_of(a.metric, key, named))
     raised = {a.metric for a in alerts if a.state is not AlertState.INACTIVE}
     seen = [m for m in metrics if m.points]
     firing = {a.metric for a in live}
@@ -139,6 +140,12 @@ def _panel(key: str, metrics: Sequence[MetricView], alerts: Sequence[Alert]) -> 
         missing=tuple(m for m in metrics if not m.points),
         alerts=live,
     )
+
+
+def _is_of(metric: str, family: str, named: Set[str]) -> bool:
+    """A name that the registry does not know is only the user's own where the run reports it: that a run is silent
+    is measured by the service."""
+    return bool(metric) and family_of(metric) == family and (family != OWN or metric in named)
 
 
 def _broken(view: MetricView) -> bool:

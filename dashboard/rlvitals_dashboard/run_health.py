@@ -12,7 +12,7 @@ from rlvitals.contract.incident import IncidentView
 from rlvitals.contract.view import RuleView, RunView
 from rlvitals_dashboard.alert_panel import silenced
 from rlvitals_dashboard.asking import do, subject_of
-from rlvitals_dashboard.components import LONGEST_NAME, Component, fact, mark, visible, when
+from rlvitals_dashboard.components import LONGEST_NAME, Component, fact, mark, standing_of, visible, when
 from rlvitals_dashboard.language import counted, t, woven
 from rlvitals_dashboard.theme import SEVERITIES
 from rlvitals_dashboard.words import number
@@ -26,7 +26,7 @@ def health_card(
     """``incidents`` are those of the attempt, ``below`` is the address of the run's page."""
     still = sorted((one for one in incidents if one.is_open), key=lambda one: (-one.severity.rank, one.onset_step))
     if not still:
-        return _well(run, rules)
+        return _well(run, rules, informs=any(alert.state is AlertState.FIRING for alert in alerts))
     worst, others = still[0], still[1:]
     return html.Section(
         [
@@ -54,12 +54,19 @@ def health_card(
     )
 
 
-def _well(run: RunView, rules: Sequence[RuleView]) -> Component:
-    dormant = sum(rule.dormant for rule in rules)
-    watching = len(rules) - dormant
-    words = [counted(watching, "{count} rule watches and none fires.", "{count} rules watch and none fires.")]
-    if dormant:
-        words.append(counted(dormant, "{count} cannot run here.", "{count} cannot run here."))
+def _well(run: RunView, rules: Sequence[RuleView], *, informs: bool) -> Component:
+    """Without an incident something may fire all the same: what merely informs."""
+    now = standing_of(rules)
+    count = len(now.watching)
+    words = (
+        [counted(count, "{count} rule watches.", "{count} rules watch."), t("What fires merely informs.")]
+        if informs
+        else [counted(count, "{count} rule watches and none fires.", "{count} rules watch and none fires.")]
+    )
+    if now.unknown:
+        words.append(counted(len(now.unknown), "{count} cannot tell yet.", "{count} cannot tell yet."))
+    if now.dormant:
+        words.append(counted(len(now.dormant), "{count} cannot run here.", "{count} cannot run here."))
     if run.last_step is None:
         words.insert(0, t("No step has arrived yet."))
     return html.P(" ".join(words), className="health quiet")

@@ -115,7 +115,9 @@ class Snapshot:
             "texts": fingerprint(self.texts),
             "charts": fingerprint(bands, marks, names, attempts),
             "health": fingerprint(
-                self.incidents, [(a.id, a.acknowledged_by) for a in self.alerts], len(self.rules)
+                self.incidents,
+                [(a.id, a.acknowledged_by) for a in self.alerts],
+                [(r.dormant, r.truth) for r in self.rules],
             ),
         }
 
@@ -139,7 +141,8 @@ class Snapshot:
         return f"{PREFIX}run/{quote(self.run.id, safe='')}"
 
     def _ask(self) -> Component:
-        return dcc.Link(t("Ask this run for something"), href=f"{PREFIX}control?run={quote(self.run.id, safe='')}")
+        where = f"{PREFIX}control?run={quote(self.run.id, safe='')}"
+        return dcc.Link(t("Ask this run for something"), href=where, className="deed")
 
     def _proposed(self) -> list[CommandView]:
         return [c for c in self.commands if c.state is CommandState.PROPOSED]

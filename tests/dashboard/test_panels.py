@@ -55,6 +55,12 @@ def test_a_firing_alert_puts_its_metric_first() -> None:
     assert [a.metric for a in panel.alerts] == ["kl.grad_max"]
 
 
+def test_that_a_run_is_silent_is_measured_by_the_service_and_no_own_metric_of_its() -> None:
+    alerts = [alert("run.silence_s"), alert("my.score")]
+    (panel,) = arrange([view("my.score")], alerts)
+    assert [a.metric for a in panel.alerts] == ["my.score"]
+
+
 def test_a_value_that_is_not_finite_brings_its_metric_forward() -> None:
     metrics = [
         view(m.name, math.nan if m.name == "text.id0_share" else 1.0) for m in METRICS if m.name[:4] == "text"

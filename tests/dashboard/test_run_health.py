@@ -73,8 +73,11 @@ def test_that_it_is_silenced_is_said_with_its_end_and_its_author_and_what_is_sti
 
 
 def test_a_run_without_an_open_incident_says_how_many_rules_watch_and_how_many_cannot() -> None:
-    said = card(incident(is_open=False))
-    assert "2 rules watch and none fires. 1 cannot run here." in said
+    said = card(incident(is_open=False), alerts=[])
+    assert "1 rule watches and none fires. 1 cannot tell yet. 1 cannot run here." in said
+    assert "1 rule watches. What fires merely informs." in card(
+        alerts=[replace(ALERTS[0], state=AlertState.FIRING)]
+    )
 
 
 def test_a_run_without_a_step_says_so() -> None:

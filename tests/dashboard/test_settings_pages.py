@@ -64,6 +64,9 @@ def test_people_tokens_links_and_ages_of_data_are_looked_after(
     guest.goto(shared)
     expect(guest.locator("h1")).to_have_text("tiny run")
     assert guest.url.endswith("/ui/run/r1?from=3&to=9")
+    assert [
+        guest.get_by_text(deed, exact=True).locator("visible=true").count() for deed in ("Share", "Compare")
+    ] == [0, 0]
     guest.get_by_role("link", name="Incidents", exact=True).click()
     expect(guest.locator("h1")).to_contain_text("Incidents")
     guest.go_back()
