@@ -29,7 +29,7 @@ from rlvitals_dashboard.incident_list import state_of
 from rlvitals_dashboard.language import phrase, t, woven
 from rlvitals_dashboard.swimlane import Way, swimlane
 from rlvitals_dashboard.theme import SEVERITIES
-from rlvitals_dashboard.words import number
+from rlvitals_dashboard.words import gpu_hours
 
 CONFIDENCES = {"high": phrase("high"), "medium": phrase("medium"), "low": phrase("low")}
 
@@ -50,7 +50,7 @@ def head(story: IncidentStory) -> Component:
         ),
         fact(t("First alert"), t("step {step}", step=one.onset_step)),
         fact(t("Last healthy checkpoint"), _way_back(one)),
-        fact(t("GPU-hours since"), number(one.gpu_hours) if one.gpu_hours is not None else t("devices not told")),
+        fact(t("GPU-hours since"), t("devices not told") if one.gpu_hours is None else gpu_hours(one.gpu_hours)),
         fact(
             t("Cause"),
             woven(

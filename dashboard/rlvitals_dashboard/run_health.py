@@ -15,7 +15,7 @@ from rlvitals_dashboard.asking import do, subject_of
 from rlvitals_dashboard.components import LONGEST_NAME, Component, fact, mark, standing_of, visible, when
 from rlvitals_dashboard.language import counted, t, woven
 from rlvitals_dashboard.theme import SEVERITIES
-from rlvitals_dashboard.words import number
+from rlvitals_dashboard.words import gpu_hours
 
 MOST_OTHERS = 3
 
@@ -77,7 +77,7 @@ def _since(incident: IncidentView) -> Component:
     words: list[Component] = [t("step {step}", step=step)]
     words += [", ", when(incident.onset_at)] if incident.onset_at else []
     if incident.gpu_hours is not None:
-        words.append(t(", {hours} GPU-hours", hours=number(incident.gpu_hours)))
+        words.append(t(", {hours} GPU-hours", hours=gpu_hours(incident.gpu_hours)))
     return html.Span(words)
 
 

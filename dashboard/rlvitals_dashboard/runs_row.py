@@ -15,7 +15,7 @@ from zlib import crc32
 from rlvitals.contract.view import RunState, RunView
 from rlvitals_dashboard.language import t
 from rlvitals_dashboard.theme import LIGHTS, RUN_STATES, SEVERITIES, Look
-from rlvitals_dashboard.words import number, pieces
+from rlvitals_dashboard.words import gpu_hours, number, pieces
 
 Row: TypeAlias = dict[str, Any]
 
@@ -43,7 +43,7 @@ def row_of(run: RunView, prefix: str) -> Row:
         "step": "–" if run.last_step is None else f"{run.last_step:,}",
         "rate": "–" if run.steps_per_minute is None else number(run.steps_per_minute),
         "kl": None if run.kl_coef is None else number(run.kl_coef),
-        "gpu": None if run.gpu_hours is None else _hours(run.gpu_hours),
+        "gpu": None if run.gpu_hours is None else gpu_hours(run.gpu_hours),
         "alerts": _alerts(run),
         "firing": run.firing,
         "owner": shown(run.owner, LONGEST_TAG),
@@ -67,10 +67,6 @@ def shown(text: str, limit: int) -> list[str | list[str]]:
 
 def _look(look: Look) -> list[str]:
     return [look.tone, look.mark, t(look.word)]
-
-
-def _hours(hours: float) -> str:
-    return f"{hours:,.1f}" if hours < 1000 else f"{hours:,.0f}"
 
 
 def _alerts(run: RunView) -> Sequence[list[str]]:

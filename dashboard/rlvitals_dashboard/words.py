@@ -101,6 +101,15 @@ def duration(seconds: float) -> str:
     return t("{hours} h {minutes} min", hours=hours, minutes=rest) if hours else t("{minutes} min", minutes=rest)
 
 
+def gpu_hours(hours: float) -> str:
+    """To the hundredth where they are few, to the hour where they are many."""
+    if not math.isfinite(hours):
+        return number(hours)
+    if 0 < hours < 0.01:
+        return "<0.01"
+    return f"{hours:.2f}".rstrip("0").rstrip(".") if hours < 10 else f"{hours:,.{1 if hours < 1000 else 0}f}"
+
+
 def steps(numbers: tuple[int, ...], most: int = 3) -> str:
     """``step 4`` or ``steps 4, 9, 12 and 5 more``: the latest ones, since these are looked for."""
     shown = ", ".join(f"{n:,}" for n in numbers[-most:])

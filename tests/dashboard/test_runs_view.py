@@ -65,7 +65,7 @@ def test_nan_both_infinities_and_missing_are_four_things_in_a_row() -> None:
     assert [row_of(a_run(kl_coef=kind), "/ui/")["kl"] for kind in kinds] == ["NaN", "+Inf", "−Inf", None]
     assert [row_of(a_run(gpu_hours=hours), "/ui/")["gpu"] for hours in (None, 0.04, 12345.6)] == [
         None,
-        "0.0",
+        "0.04",
         "12,346",
     ]
     assert row_of(a_run(steps_per_minute=None, last_step=None), "/ui/")["step"] == "–"

@@ -64,3 +64,8 @@ def test_ordinary_text_of_any_script_stays_one_piece() -> None:
 def test_steps_name_the_latest_and_count_the_earlier_ones() -> None:
     assert words.steps((4,)) == "step 4"
     assert words.steps((1, 2, 3, 4, 5)) == "steps 3, 4, 5 and 2 earlier"
+
+
+def test_gpu_hours_are_as_exact_as_people_ask_for_at_every_size() -> None:
+    hours = (0.0, 0.004, 0.9688, 3.2, 47.26, 12_345.6, math.nan, math.inf)
+    assert [words.gpu_hours(h) for h in hours] == ["0", "<0.01", "0.97", "3.2", "47.3", "12,346", "NaN", "+Inf"]

@@ -97,6 +97,7 @@ def _incidents(
         attempt=attempt,
         alerts={alert.id: alert for alert in own},
         saved=tuple(texts.read_events(conn, run.id, limit=ALERTS_MAX, kind=EventKind.CHECKPOINT)),
+        stepped_at=runs.last_step_time(conn, run.id, attempt),
     )
     told = [view_of(incident, around) for incident in (*known, *unexplained(fired, known, around.alerts))]
     return sorted(told, key=lambda one: (one.onset_step, -one.severity.rank))

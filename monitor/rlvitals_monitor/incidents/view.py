@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from rlvitals.contract.alert import Alert, AlertState, Severity
 from rlvitals.contract.incident import IncidentView
@@ -17,13 +18,15 @@ UNEXPLAINED = "alert:"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What is known around the incidents of one attempt: its alerts by id, and the checkpoints saved, newest
-    first."""
+    """What is known around the incidents of one attempt: alerts by id, and checkpoints saved, newest first.
+
+    ``stepped_at`` is the time of its last step, by the trainer's clock, as the alerts' own times are."""
 
     run: RunView
     attempt: str
     alerts: Mapping[str, Alert]
     saved: Sequence[EventView]
+    stepped_at: datetime | None = None
 
 
 def view_of(incident: Incident, around: Surroundings) -> IncidentView:
@@ -49,7 +52,7 @@ def view_of(incident: Incident, around: Surroundings) -> IncidentView:
         isnt=incident.isnt,
         healthy_checkpoint=healthy.step if healthy is not None else None,
         healthy_checkpoint_path=folder if isinstance(folder, str) else "",
-        gpu_hours=_gpu_hours(around.run, own),
+        gpu_hours=_gpu_hours(around, own),
         run=around.run.id,
         run_name=around.run.name,
         project=around.run.project,
@@ -117,13 +120,13 @@ def _printable(token: str) -> str:
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in token)
 
 
-def _gpu_hours(run: RunView, own: Sequence[Alert]) -> float | None:
-    """From the onset to its end, or as long as the run was seen."""
-    devices = run.config.get("world_size")
+def _gpu_hours(around: Surroundings, own: Sequence[Alert]) -> float | None:
+    """From the onset to its end, or to the last step."""
+    devices = around.run.config.get("world_size")
     if not own or not isinstance(devices, (int, float)) or isinstance(devices, bool):
         return None
     begin = min(alert.since_time for alert in own)
     ends = [alert.resolved_at for alert in own]
     known = [end for end in ends if end is not None]
-    end = max(known) if len(known) == len(ends) else run.last_seen_at
+    end = max(known) if len(known) == len(ends) else around.stepped_at or begin
     return max(0.0, (end - begin).total_seconds() / 3600 * float(devices))

@@ -66,7 +66,7 @@ class _About:
     """What other tables say of the runs: by run, or by the number of its newest attempt."""
 
     attempts: Mapping[str, Sequence[Row[Any]]]
-    heard: Mapping[int, int] = field(default_factory=dict)
+    busy: Mapping[int, int] = field(default_factory=dict)
     firing: Mapping[str, Sequence[tuple[Severity, str]]] = field(default_factory=dict)
     stopped: Mapping[str, int] = field(default_factory=dict)
     hooks: Mapping[int, Sequence[HookTableView]] = field(default_factory=dict)
@@ -142,7 +142,7 @@ def _read_about(connection: Connection, ids: Sequence[str]) -> _About:
     newest = [some[-1].number for some in known.values()]
     return _About(
         attempts=known,
-        heard=_last_words(connection, ids),
+        busy=_busy(connection, ids),
         firing=_firing(connection, newest),
         stopped=_stops(connection, ids),
         hooks=hooks.read_tables(connection, newest),
@@ -184,7 +184,7 @@ def _view(row: Row[Any], about: _About, now: datetime, *, whole: bool) -> RunVie
         firing=len(felt_signs.firing),
         critical=sum(severity is Severity.CRITICAL for severity in felt_signs.firing),
         warnings=sum(severity is Severity.WARNING for severity in felt_signs.firing),
-        gpu_hours=_gpu_hours(row, known, about.heard),
+        gpu_hours=_gpu_hours(row, known, about.busy),
         tags=tuple(row.tags),
         owner=row.owner,
         labels=tuple(row.labels),
@@ -221,25 +221,27 @@ def _told_number(value: object) -> float | None:
         return None
 
 
-def _gpu_hours(row: Row[Any], known: Sequence[Row[Any]], heard: Mapping[int, int]) -> float | None:
+def _gpu_hours(row: Row[Any], known: Sequence[Row[Any]], busy: Mapping[int, int]) -> float | None:
     ranks = _told_number(row.told[1])
     if ranks is None or not math.isfinite(ranks) or ranks <= 0 or row.framework in READ_LATER:
         return None
-    busy: int = sum(
-        max(0, heard.get(attempt.number, attempt.started_at) - attempt.started_at) for attempt in known
-    )
-    return ranks * busy / 3.6e9
+    return ranks * sum(busy.get(attempt.number, 0) for attempt in known) / 3.6e9
 
 
-def _last_words(connection: Connection, ids: Sequence[str]) -> Mapping[int, int]:
-    """Attempt number → when the last of its writers was heard, in microseconds."""
+def _busy(connection: Connection, ids: Sequence[str]) -> Mapping[int, int]:
+    """Attempt number → how long it went on, in microseconds: by our clock while we heard it, by the trainer's from
+    its first step to its last, the longer of the two. A run that was sent later is heard in a moment."""
+    of_this = select(steps.c.time).where(steps.c.attempt == writers.c.attempt).correlate(writers).limit(1)
+    first = of_this.order_by(steps.c.step).scalar_subquery()
+    last = of_this.order_by(steps.c.step.desc()).scalar_subquery()
+    heard = func.max(writers.c.seen_at) - attempts.c.started_at
     query = (
-        select(writers.c.attempt, func.max(writers.c.seen_at).label("at"))
+        select(writers.c.attempt, heard.label("heard"), (last - first).label("told"))
         .join(attempts, attempts.c.number == writers.c.attempt)
         .where(attempts.c.run.in_(ids))
-        .group_by(writers.c.attempt)
+        .group_by(writers.c.attempt, attempts.c.started_at)
     )
-    return {row.attempt: row.at for row in connection.execute(query)}
+    return {row.attempt: max(0, row.heard, row.told or 0) for row in connection.execute(query)}
 
 
 def _firing(connection: Connection, newest: Iterable[int]) -> Mapping[str, list[tuple[Severity, str]]]:

@@ -11,9 +11,10 @@ from rlvitals.contract.report import RunInfo
 from rlvitals.contract.view import RunView
 from rlvitals_monitor.errors import Gone, NotFound
 from rlvitals_monitor.store import deletion, handshake, hooks, pulse, run_views
+from rlvitals_monitor.store.numbers import maybe_from_micros
 from rlvitals_monitor.store.pulse import Heard
 from rlvitals_monitor.store.run_views import WHOLE, attempts_of, signs, step_times
-from rlvitals_monitor.store.tables import attempts, runs
+from rlvitals_monitor.store.tables import attempts, runs, steps
 
 NAMESAKES_MAX = 3
 
@@ -119,3 +120,10 @@ def last_step(connection: Connection, run: str) -> int | None:
     if row is None:
         raise no_run(connection, run)
     return None if row.last_step is None else int(row.last_step)
+
+
+def last_step_time(connection: Connection, run: str, attempt: str) -> datetime | None:
+    """When the trainer's clock said that the attempt's last step was."""
+    number = select(attempts.c.number).where(attempts.c.run == run, attempts.c.id == attempt).scalar_subquery()
+    query = select(steps.c.time).where(steps.c.attempt == number).order_by(steps.c.step.desc()).limit(1)
+    return maybe_from_micros(connection.scalar(query))

@@ -2,16 +2,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
 from rlvitals.contract.alert import Alert, AlertState, Severity
 from rlvitals.contract.incident import IncidentStory, IncidentView, axis_of
 from rlvitals.contract.view import EventView, Light, RunState, RunView, TextView
+from rlvitals_monitor.diagnosis.fired import Fired
 from rlvitals_monitor.incidents import words
 from rlvitals_monitor.incidents.markdown import write_markdown
 from rlvitals_monitor.incidents.page import write_page
-from rlvitals_monitor.incidents.view import Surroundings, last_healthy
+from rlvitals_monitor.incidents.view import Surroundings, last_healthy, unexplained, view_of
 from rlvitals_monitor.notify.trend import Trend
 from tests.monitor.planted import NOW, a_transition, an_alert
 
@@ -98,3 +100,17 @@ def test_a_checkpoint_that_was_saved_while_another_critical_alert_held_is_not_he
     found = last_healthy(around, [late], 117)
     assert found is not None
     assert found.step == 30
+
+
+@pytest.mark.parametrize(("after_s", "hours"), [(1800.0, 4.0), (-60.0, 0.0), (None, 0.0)])
+def test_what_an_open_incident_costs_is_counted_by_the_trainers_clock_up_to_its_last_step(
+    after_s: float | None, hours: float
+) -> None:
+    alert = an_alert(id="a1", since_step=117, fired_step=120)
+    stepped = None if after_s is None else alert.since_time + timedelta(seconds=after_s)
+    run = replace(a_run(), config={"world_size": 8}, last_seen_at=NOW + timedelta(days=3))
+    around = Surroundings(run=run, attempt="t1", alerts={"a1": alert}, saved=(), stepped_at=stepped)
+    fired = Fired.of(alert)
+    assert fired is not None
+    (incident,) = unexplained([fired], (), around.alerts)
+    assert view_of(incident, around).gpu_hours == pytest.approx(hours)

@@ -125,6 +125,7 @@ def test_gpu_hours_are_ranks_times_the_time_of_all_attempts_and_missing_where_no
     for attempt, start in (("a1", 0), ("a2", 7200)):
         put(store, "told", at=start, attempt=attempt, config={"world_size": 8})
         put(store, "told", at=start + 1800, steps=0, attempt=attempt)
+    put(store, "sent-later", steps=12, config={"world_size": 2})
     put(store, "untold")
     hostile = {"text": "8", "true": True, "nan": "NaN", "inf": "Infinity", "none": 0, "minus": -8, "huge": 10**400}
     for run, size in hostile.items():
@@ -133,6 +134,7 @@ def test_gpu_hours_are_ranks_times_the_time_of_all_attempts_and_missing_where_no
     with store.read() as connection:
         found = {run.id: run.gpu_hours for run in list_runs(connection, NOW)[0]}
     assert found.pop("told") == pytest.approx(8 * (0.5 + 0.5))
+    assert found.pop("sent-later") == pytest.approx(2 * 11 / 3600)
     assert set(found.values()) == {None}
 
 
