@@ -12,6 +12,8 @@ from rlvitals.screen import printable
 from rlvitals_monitor.control.local_store import command_line_user
 from rlvitals_monitor.database import backup as kept
 from rlvitals_monitor.database.backup import BackupError
+from rlvitals_monitor.database.distribution import distribute
+from rlvitals_monitor.database.partition import PARTS, partition
 from rlvitals_monitor.faults import plainly
 from rlvitals_monitor.settings import Settings
 from rlvitals_monitor.store import snapshot, soundness
@@ -21,7 +23,9 @@ from rlvitals_monitor.store.engine import Store
 DB_HELP = """migrate: bring the schema up to date
 check: read the whole store and say whether it holds together
 move: copy all into another, empty database (SQLite to PostgreSQL or back), and prove that it arrived
-vacuum: give the space of what was removed back to the disk"""
+vacuum: give the space of what was removed back to the disk
+partition: the large tables in parts by hash, on PostgreSQL, while the service goes on
+distribute: the large tables over the nodes of a Citus cluster"""
 
 
 @plainly
@@ -38,6 +42,9 @@ def db(argv: list[str]) -> int:
         actions.add_parser(name)
     moving = actions.add_parser("move")
     moving.add_argument("url", help="where to: postgresql+psycopg://… or sqlite:///…")
+    parting = actions.add_parser("partition")
+    parting.add_argument("--parts", type=int, default=PARTS, help="how many; 0 for one table again (%(default)s)")
+    actions.add_parser("distribute")
     _name_folder(*actions.choices.values())
     told = parser.parse_args(argv)
     with closing(_store(told.data)) as store:
@@ -51,6 +58,10 @@ def db(argv: list[str]) -> int:
         if told.action == "vacuum":
             before, after = snapshot.vacuum(store)
             return _say(f"{_size(before)} before, {_size(after)} now")
+        if told.action == "partition":
+            return _partition(store, told.parts)
+        if told.action == "distribute":
+            return _distribute(store)
         return _move(store, told.url)
 
 
@@ -119,6 +130,30 @@ def _move(store: Store, url: str) -> int:
     for one in contents:
         _say(f"{one.table:16} {one.rows:>12} rows  sha256 {one.digest[:16]}")
     return _say("all of it is there. Start the service with RLVITALS_DATABASE_URL set to it")
+
+
+def _partition(store: Store, parts: int) -> int:
+    form = f"in {parts} parts" if parts else "one table"
+    try:
+        for one in partition(store, parts):
+            _say(
+                f"{one.table:12} {one.rows:>12} rows, {form}"
+                if one.changed
+                else f"{one.table:12} is {form} already"
+            )
+    except BackupError as error:
+        return _fail("db partition", error)
+    _audit(store, "tables partitioned", form)
+    return _say("all of it is there")
+
+
+def _distribute(store: Store) -> int:
+    try:
+        done = distribute(store)
+    except BackupError as error:
+        return _fail("db distribute", error)
+    _audit(store, "tables distributed", ", ".join(done))
+    return _say(f"distributed by series: {', '.join(done)}")
 
 
 def _audit(store: Store, what: str, detail: str) -> None:
