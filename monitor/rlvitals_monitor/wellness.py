@@ -21,6 +21,9 @@ STANDS_STILL_AFTER = timedelta(minutes=2)
 AILS_AFTER = timedelta(minutes=1)
 """A piece of work that failed once is tried again each second."""
 
+LEAST_FREE = 256 << 20
+"""Bytes on the disk of an SQLite file; a backlog that arrives at once may take as much."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beats:
@@ -68,6 +71,18 @@ def _words(beats: Beats, now: datetime) -> str:
 
 def _database(store: Store) -> str:
     try:
-        return "" if store.is_current() else "the schema is not this code's: run `rlvitals db migrate`"
+        if not store.is_current():
+            return "the schema is not this code's: run `rlvitals db migrate`"
+        free = store.free_bytes()
     except (SQLAlchemyError, OSError) as error:
         return f"the database does not answer: {type(error).__name__}"
+    return room_words(store.write_fault, free)
+
+
+def room_words(write_fault: str, free_bytes: int | None) -> str:
+    """What is wrong with a database that can be read; "" for nothing."""
+    if write_fault:
+        return f"it can be read; the last write failed: {write_fault.splitlines()[0][:200]}"
+    if free_bytes is not None and free_bytes < LEAST_FREE:
+        return f"only {free_bytes >> 20} MiB are free on its disk: make room before nothing more can be stored"
+    return ""

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
 from importlib.metadata import version
-from pathlib import Path
-from typing import Any
 
 from fastapi import APIRouter, Request
-from sqlalchemy import make_url
 
 from rlvitals.contract.health import DatabaseView, ServiceView
 from rlvitals_monitor.api.deps import ContractResponse, NowDep, Reader, StoreDep
@@ -41,7 +37,7 @@ def read_service(request: Request, store: StoreDep, _who: Reader, now: NowDep) -
             kind="sqlite" if store.is_sqlite else "postgresql",
             size_bytes=size,
             runs=runs,
-            free_bytes=_free_bytes(state.settings),
+            free_bytes=store.free_bytes(),
         ),
         queues=queues,
         stored=outcomes.get("stored", 0),
@@ -59,10 +55,3 @@ def _outcomes(telemetry: Telemetry) -> dict[str, int]:
 
 def _lag_s(telemetry: Telemetry) -> float:
     return float(next(sample.value for family in telemetry.lag_s.collect() for sample in family.samples))
-
-
-def _free_bytes(settings: Any) -> int | None:
-    address = make_url(settings.store_url)
-    if address.get_backend_name() != "sqlite" or not address.database:
-        return None
-    return shutil.disk_usage(Path(address.database).parent).free

@@ -10,13 +10,16 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, insert, make_url, select, text
+from sqlalchemy.exc import InternalError, OperationalError
 
 import rlvitals_migrations
 from rlvitals.contract import codec
@@ -43,11 +46,15 @@ _WRITES = "rlvitals_writes"
 
 
 class Store:
-    """The database behind ``url``; thread-safe. Functions of this package take one of its connections."""
+    """The database behind ``url``; thread-safe. Functions of this package take one of its connections.
+
+    ``write_fault`` says why the last write failed, such as ``database or disk is full``; "" where it did not.
+    """
 
     def __init__(self, url: str, *, busy_timeout_s: float = BUSY_TIMEOUT_S) -> None:
         self.engine = _engine(url, busy_timeout_s)
         self.is_sqlite = self.engine.dialect.name == "sqlite"
+        self.write_fault = ""
         self._busy_timeout_s = busy_timeout_s
         self._writer = threading.Lock()
 
@@ -56,8 +63,14 @@ class Store:
         """One write transaction: committed at the end, rolled back on any error. Not to be nested."""
         with self._turn(), self.engine.connect() as connection:
             connection = connection.execution_options(**{_WRITES: True})
-            with connection.begin():
-                yield connection
+            try:
+                with connection.begin():
+                    yield connection
+            except (OperationalError, InternalError) as error:
+                if not _passes(error.orig):
+                    self.write_fault = str(error.orig).strip() or type(error).__name__
+                raise
+        self.write_fault = ""
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
@@ -91,6 +104,11 @@ class Store:
         """False for an SQLite file that nobody has made; a look into it would make one."""
         return not self.is_sqlite or os.path.exists(self.engine.url.database or "")
 
+    def free_bytes(self) -> int | None:
+        """On the disk that an SQLite file lies on; None for a database elsewhere."""
+        path = self.engine.url.database
+        return shutil.disk_usage(Path(path).parent).free if self.is_sqlite and path else None
+
     def is_current(self) -> bool:
         """True when the schema is the one that this code was written for."""
         with self.read() as connection:
@@ -117,6 +135,12 @@ class Store:
             yield
         finally:
             self._writer.release()
+
+
+def _passes(error: BaseException | None) -> bool:
+    """Two that stood in each other's way: the next attempt may succeed, and nothing ails the database."""
+    state = getattr(error, "sqlstate", None) or ""
+    return state[:2] in ("40", "55") or (not state and "locked" in str(error))
 
 
 def _engine(url: str, busy_timeout_s: float) -> Engine:

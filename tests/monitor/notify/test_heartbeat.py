@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from datetime import timedelta
 from pathlib import Path
 
@@ -9,6 +10,8 @@ import httpx2
 import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
+from sqlalchemy import text
+from sqlalchemy.exc import OperationalError
 
 from rlvitals.contract.health import PartHealth
 from rlvitals_monitor.app import create_app
@@ -17,7 +20,7 @@ from rlvitals_monitor.notify.channel import Channel, ChannelError, ChannelKind
 from rlvitals_monitor.notify.settings import NotifySettings
 from rlvitals_monitor.settings import Settings
 from rlvitals_monitor.store.engine import Store
-from rlvitals_monitor.wellness import Beats, Facts, judge, read_facts
+from rlvitals_monitor.wellness import LEAST_FREE, Beats, Facts, judge, read_facts, room_words
 from tests.monitor.batches import NOW
 from tests.monitor.conftest import BASE_URL
 from tests.monitor.notify.conftest import Opened, channel_to
@@ -106,6 +109,26 @@ def test_what_is_well_is_judged_by_facts_and_the_clock(facts: Facts, ill: dict[s
 def test_a_database_that_does_not_answer_is_a_fact(tmp_path: Path) -> None:
     store = Store(f"sqlite:///{tmp_path / 'no' / 'folder' / 'x.db'}")
     assert read_facts(store, None, None).database.startswith("the database does not answer: ")
+
+
+def test_a_database_that_can_only_be_read_is_not_well_until_a_write_succeeds(store: Store) -> None:
+    for said in ("database is locked", "database or disk is full"):
+        fault = OperationalError("INSERT", {}, sqlite3.OperationalError(said))
+        with pytest.raises(OperationalError), store.begin():
+            raise fault
+        told = read_facts(store, None, None).database
+        assert told == ("" if "locked" in said else f"it can be read; the last write failed: {said}")
+    with store.begin() as connection:
+        connection.execute(text("SELECT 1"))
+    assert read_facts(store, None, None).database == ""
+
+
+@pytest.mark.parametrize(
+    ("free", "words"), [(None, ""), (LEAST_FREE, ""), (3 << 20, "only 3 MiB are free"), (0, "only 0 MiB are free")]
+)
+def test_a_disk_that_is_nearly_full_is_told_before_it_is(free: int | None, words: str) -> None:
+    told = room_words("", free)
+    assert told.startswith(words) if words else told == ""
 
 
 def test_the_health_of_each_part_is_told_to_readers_and_to_prometheus(app: FastAPI, stranger: TestClient) -> None:
