@@ -11,9 +11,10 @@ RUN python -m venv /opt/rlvitals \
 
 FROM python:3.12-slim
 COPY --from=build /opt/rlvitals /opt/rlvitals
-RUN useradd --system --create-home --home-dir /var/lib/rlvitals rlvitals
+# By number, so that whoever runs it sees that it is not root, and can give it a secret to read.
+RUN useradd --uid 10001 --create-home --home-dir /var/lib/rlvitals rlvitals
 ENV PATH=/opt/rlvitals/bin:$PATH RLVITALS_HOME=/var/lib/rlvitals RLVITALS_DATA=/var/lib/rlvitals/data
-USER rlvitals
+USER 10001
 VOLUME /var/lib/rlvitals
 EXPOSE 8642
 HEALTHCHECK --interval=10s --timeout=3s --start-period=20s \
