@@ -18,6 +18,7 @@ WHEN_NAMED = frozenset(
         "live_page",
         "million_steps",
         "openrlhf_step",
+        "partitions",
         "runs_page",
         "peers",
         "slime_step",
