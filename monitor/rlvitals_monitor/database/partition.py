@@ -20,8 +20,8 @@ PARTS = 16
 ROWS_A_TRANSACTION = 10_000
 TRIES = 30
 LOCK_WAIT_MS = 200
-"""While it waits for a table, everybody else waits behind it; and it has given way before PostgreSQL, after a second,
-would end one of two that wait for each other."""
+"""While it waits for a table, everybody else waits behind it; and it has given way before PostgreSQL, after a
+second, would end one of two that wait for each other."""
 _BUSY = (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected)
 
 T = TypeVar("T")
