@@ -15,7 +15,7 @@ from rlvitals.contract.alert import AlertState, Proposal, Truth
 from rlvitals.contract.command import ARGUMENT_KINDS
 from rlvitals_monitor.alerts.memory import AttemptMemory, Verdict
 from rlvitals_monitor.alerts.shapes import Shapes, Twins
-from rlvitals_monitor.alerts.state import INACTIVE, Change, Standing, advance, withdraw
+from rlvitals_monitor.alerts.state import INACTIVE, OVER, Change, Standing, advance, withdraw
 from rlvitals_monitor.rules.evaluate import Evaluation, evaluate_measured, learn, read
 from rlvitals_monitor.rules.rule import Rule
 
@@ -75,12 +75,16 @@ def note_verdicts(rules: Sequence[Rule], memory: AttemptMemory) -> None:
 def withdraw_all(
     memory: AttemptMemory, rules: Sequence[Rule], reason: str, step: int, at: datetime
 ) -> list[Judgement]:
-    """Ends every open alert of an attempt that is over because a newer one began."""
+    """Ends every open alert of an attempt that is over because a newer one began.
+
+    None of them is opened again: a second trainer that reports to the same run goes on after it was superseded,
+    and would tell of each anew whenever the newer one moves.
+    """
     known = {rule.key: rule for rule in rules}
     found: list[Judgement] = []
     for key, standing in {**memory.standings, **memory.orphans}.items():
         after, change = withdraw(standing, reason)
-        memory.standings[key] = after
+        memory.standings[key] = after if change is None else OVER
         if change is not None:
             found.append(_judgement(key, known.get(key), change, standing, step, at, WITHDRAWN))
     memory.orphans.clear()
@@ -137,7 +141,7 @@ def _judge_alert(
             named = after if after.is_open else before
             found.append(_judgement(key, rule, change, named, step, time, evaluation))
         is_open = is_open or after.is_open
-        inhibited = inhibited or after.state is AlertState.FIRING
+        inhibited = inhibited or after.state is AlertState.FIRING or after.over
     for rule in twins:
         kept = memory.rules[rule.key]
         kept.open = is_open
@@ -206,7 +210,10 @@ def _with_proposal(judgement: Judgement, memory: AttemptMemory) -> Judgement:
 
 
 def _firing(memory: AttemptMemory) -> set[str]:
-    return {key.partition("/")[0] for key, s in memory.standings.items() if s.state is AlertState.FIRING}
+    """What was ended by a newer attempt goes on to hold back what it held back."""
+    return {
+        key.partition("/")[0] for key, s in memory.standings.items() if s.state is AlertState.FIRING or s.over
+    }
 
 
 def _verdict(rule: Rule, memory: AttemptMemory, evaluation: Evaluation) -> Verdict:

@@ -14,7 +14,7 @@ from rlvitals.contract import codec
 from rlvitals.contract.alert import Truth
 from rlvitals_monitor.alerts.components import Components
 from rlvitals_monitor.alerts.shapes import Shapes
-from rlvitals_monitor.alerts.state import Standing
+from rlvitals_monitor.alerts.state import INACTIVE, Standing
 from rlvitals_monitor.rules.evaluate import Evaluation, RuleMemory, Seen, depth_of
 from rlvitals_monitor.rules.rule import Rule
 from rlvitals_monitor.rules.window import Window
@@ -67,7 +67,7 @@ def dump(memory: AttemptMemory) -> dict[str, object]:
         "format": FORMAT,
         "window": memory.window.dump(),
         "rules": {key: _dump_rule(kept) for key, kept in memory.rules.items() if kept.slots or kept.recent},
-        "standings": {key: standing for key, standing in memory.standings.items() if standing.is_open},
+        "standings": {key: standing for key, standing in memory.standings.items() if standing != INACTIVE},
         "verdicts": memory.verdicts,
         "components": memory.components.dump(),
     }

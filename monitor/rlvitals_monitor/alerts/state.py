@@ -19,7 +19,8 @@ class Standing:
     """Where one rule stands on one attempt.
 
     ``held`` counts the observed steps running on which it was active, ``clear`` those on which it might close;
-    ``opened_step`` names the open alert together with the rule.
+    ``opened_step`` names the open alert together with the rule. ``over``: a newer attempt of the run ended it, and
+    on this one it is not opened again.
     """
 
     state: AlertState = AlertState.INACTIVE
@@ -29,6 +30,7 @@ class Standing:
     held: int = 0
     clear: int = 0
     clear_since: datetime | None = None
+    over: bool = False
 
     @property
     def is_open(self) -> bool:
@@ -36,6 +38,7 @@ class Standing:
 
 
 INACTIVE = Standing()
+OVER = Standing(over=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +61,7 @@ def advance(
         return _firing(standing, evaluation, rule, time)
     if standing.state is AlertState.PENDING:
         return _pending(standing, evaluation, rule, time, inhibited)
-    if evaluation.truth is not Truth.ACTIVE or inhibited:
+    if evaluation.truth is not Truth.ACTIVE or inhibited or standing.over:
         return standing, None
     began = Standing(
         state=AlertState.PENDING,

@@ -187,7 +187,27 @@ def test_what_a_process_remembers_of_an_attempt_that_was_ended_elsewhere_is_not_
     send(store, RUN[9:], first=10)
     judge(store, number, cache=mine)
     told = [(after, at) for _, _, after, at in recorded(store)]
-    assert told == [("firing", 8), ("resolved", 9), ("firing", 10), ("resolved", 15)], "none ends twice"
+    assert told == [("firing", 8), ("resolved", 9)], "none ends twice"
+
+
+def test_a_second_trainer_of_the_run_tells_of_its_alert_once_however_often_the_newer_one_moves(
+    store: Store,
+) -> None:
+    old, new = send(store, RUN[:9]), 0
+    judge(store, old)
+    for at in range(10, 14):
+        new = send(store, [QUIET], first=at, attempt="a2")
+        judge(store, new)
+        send(store, [{**PULL, "gradient.norm": NAN}], first=at)
+        judge(store, old)
+    assert sorted((rule, after) for rule, _, after, _ in recorded(store)) == [
+        ("kl_pull_dominates", "firing"),
+        ("kl_pull_dominates", "resolved"),
+        ("nonfinite", "firing"),  # what comes late of an attempt that ended is still told of, once
+        ("nonfinite", "resolved"),
+    ]
+    send(store, [PULL] * 3, first=20, attempt="a2")
+    assert [fired.alert.rule for fired in judge(store, new)] == ["kl_pull_dominates"]
 
 
 def test_an_older_attempt_does_not_end_the_alerts_of_the_newer(store: Store) -> None:
