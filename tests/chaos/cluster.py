@@ -1,16 +1,11 @@
-"""Trainers, collectors, workers and one database as processes of their own, with a network between them.
-
-Whoever is killed is killed by ``kill -9``.
-"""
+"""Trainers, collectors, workers and one database as processes of their own, with a network between them."""
 
 from __future__ import annotations
 
 import os
 import shutil
-import signal
 import subprocess
 import sys
-import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -21,84 +16,19 @@ from rlvitals.contract.command import CommandKind
 from rlvitals_monitor.control import mailbox
 from rlvitals_monitor.store import tokens
 from rlvitals_monitor.store.engine import Store
-from tests.chaos import trainer
-from tests.chaos.network import Network, Way, free_port
+from tests.chaos import namespaces, trainer
+from tests.chaos.disk import Disk
+from tests.chaos.members import Server, Trainer
+from tests.chaos.namespaces import Namespace
+from tests.chaos.network import LOOPBACK, Address, Network, Way, free_port
 from tests.chaos.postgres import Postgres, through
 from tests.chaos.service import Nursery
 from tests.end_to_end.server import wait_until
 
 TWIN = "twin"
 """The run that two trainers share."""
-
-
-@dataclass(kw_only=True)
-class Trainer:
-    """One that is killed and started again; ``log`` has what it said, ``ledger`` what it did."""
-
-    run: str
-    spool: Path
-    ledger: Path
-    command: list[str]
-    env: dict[str, str]
-    log: Path
-    process: subprocess.Popen[bytes] | None = None
-
-    def start(self) -> None:
-        with self.log.open("ab") as log:
-            self.process = subprocess.Popen(
-                self.command, env={**os.environ, **self.env}, stdin=subprocess.PIPE, stdout=log, stderr=log
-            )
-
-    def kill(self) -> None:
-        if self.process is not None:
-            self.process.send_signal(signal.SIGKILL)
-            self.process.wait()
-            self.close_input()
-
-    def close_input(self) -> None:
-        """By which a trainer is asked to end."""
-        if self.process is not None and self.process.stdin is not None:
-            self.process.stdin.close()
-
-
-@dataclass(kw_only=True)
-class Server:
-    """A process of the service; ``database`` is its way to PostgreSQL, ``skew_s`` how wrong its clock is."""
-
-    role: str
-    port: int
-    skew_s: float
-    env: dict[str, str]
-    log: Path
-    database: Way
-    nursery: Nursery
-    number: int = 0
-
-    def start(self) -> None:
-        self.number = self.nursery.start(self.role, self.port, self.skew_s, self.env, self.log)
-
-    def kill(self) -> None:
-        if self.lives:
-            os.kill(self.number, signal.SIGKILL)
-            wait_until(lambda: not self.lives, f"process {self.number} to be gone")
-
-    @property
-    def lives(self) -> bool:
-        if not self.number:
-            return False
-        try:
-            os.kill(self.number, 0)
-        except ProcessLookupError:
-            return False
-        return True
-
-    def answers(self) -> bool:
-        assert self.lives, self.log.read_text()[-2000:]
-        try:
-            urllib.request.urlopen(f"http://127.0.0.1:{self.port}/healthz", timeout=2).close()
-        except OSError:
-            return False
-        return True
+SPOOL_MIB = 32
+"""Of a trainer that has a disk of its own for its journals."""
 
 
 @dataclass(kw_only=True)
@@ -108,6 +38,7 @@ class Cluster:
     network: Network
     store: Store
     front: Way
+    outside: Namespace | None
     nursery: Nursery
     servers: list[Server] = field(default_factory=list)
     trainers: list[Trainer] = field(default_factory=list)
@@ -116,22 +47,27 @@ class Cluster:
     def of(self, role: str) -> list[Server]:
         return [server for server in self.servers if server.role == role]
 
+    def of_run(self, run: str) -> list[Trainer]:
+        return [trainer for trainer in self.trainers if trainer.run == run]
+
     def ask_checkpoint(self, run: str) -> None:
         """Past the service, so that it is asked whatever fails. Raises `ServiceError`."""
         with self.store.begin() as connection:
             now = datetime.now(timezone.utc)
             mailbox.request(connection, run, CommandKind.CHECKPOINT, None, "chaos", "", now)
 
-    def sync(self, spool: Path) -> int:
-        """`rlvitals sync` of a spool whose writers are gone: 0 where all is stored."""
-        command = [str(Path(sys.executable).parent / "rlvitals"), "sync", str(spool)]
-        return subprocess.run(
-            command, env={**os.environ, **self.client_env(spool)}, capture_output=True, timeout=120, check=False
-        ).returncode
+    def sync(self, spool: Path) -> str:
+        """`rlvitals sync` of a spool whose writers are gone: "" where all is stored, else why not."""
+        inside = [] if self.outside is None else self.outside.enter
+        command = [*inside, str(Path(sys.executable).parent / "rlvitals"), "sync", str(spool)]
+        env = {**os.environ, **self.client_env(spool)}
+        done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=120, check=False)
+        return "" if done.returncode == 0 else f"{done.stdout}{done.stderr}"
 
     def client_env(self, spool: Path) -> dict[str, str]:
         return {
-            "RLVITALS_URL": f"http://127.0.0.1:{self.front.port}",
+            "RLVITALS_URL": f"http://{self.front.host}:{self.front.port}",
+            "NO_PROXY": "*",
             "RLVITALS_TOKEN": self.token,
             "RLVITALS_DIR": str(spool),
             "RLVITALS_HOME": str(self.folder / "client"),
@@ -160,44 +96,59 @@ def cluster(
         store.migrate()
         nursery = Nursery()
         stack.callback(nursery.close)
-        ports = [free_port() for _ in range(collectors)]
+        machines = [namespaces.make(number) for number in range(collectors + 1)]
+        for machine in machines:
+            if machine is not None:
+                stack.callback(machine.close)
+        outside, *inside = machines
+        places = [(LOOPBACK if one is None else one.there, free_port()) for one in inside]
         made = Cluster(
             folder=folder,
             postgres=postgres,
             network=network,
             store=store,
-            front=network.way(*ports),
+            front=network.way(*places, host=LOOPBACK if outside is None else outside.here),
+            outside=outside,
             nursery=nursery,
         )
         made.token = tokens.make_token()
         with store.begin() as connection:
             now = datetime.now(timezone.utc)
             tokens.register(connection, made.token, "chaos", {"ingest"}, now)
-        roles = [("collector", port) for port in ports]
-        roles += [("worker", free_port()) for _ in range(workers)]
-        for number, (role, port) in enumerate(roles):
-            made.servers.append(_server(made, f"{role}{number}", role, port, skews))
+        for number, (place, one) in enumerate(zip(places, inside, strict=True)):
+            made.servers.append(_server(made, f"collector{number}", "collector", place, one, skews))
+        for number in range(collectors, collectors + workers):
+            place = LOOPBACK, free_port()
+            made.servers.append(_server(made, f"worker{number}", "worker", place, None, skews))
         for number in range(trainers):
-            made.trainers.append(_trainer(made, number, skews, pace_s))
+            disk = None
+            if 2 <= number < 2 + max(1, trainers // 5):
+                disk = Disk(folder / f"trainer{number}", SPOOL_MIB, mode="700")
+                stack.callback(disk.close)
+            made.trainers.append(_trainer(made, number, skews, pace_s, disk))
         stack.callback(_kill_all, made)
         for server in made.servers:
             server.start()
         for server in made.servers:
             wait_until(server.answers, f"{server.log} to answer", 180)
-        for one in made.trainers:
-            one.start()
+        for training in made.trainers:
+            training.start()
         yield made
 
 
-def _server(made: Cluster, name: str, role: str, port: int, skews: dict[str, float]) -> Server:
-    way = made.network.way(made.postgres.port)
+def _server(
+    made: Cluster, name: str, role: str, at: Address, namespace: Namespace | None, skews: dict[str, float]
+) -> Server:
+    way = made.network.way((LOOPBACK, made.postgres.port), host=LOOPBACK if namespace is None else namespace.here)
     env = {
-        "RLVITALS_DATABASE_URL": through(made.postgres.url, way.port),
+        "RLVITALS_DATABASE_URL": through(made.postgres.url, way.host, way.port),
         "RLVITALS_HOME": str(made.folder / name),
+        "RLVITALS_ALLOWED_HOSTS": made.front.host,
     }
     return Server(
         role=role,
-        port=port,
+        at=at,
+        namespace=namespace,
         skew_s=skews.get(name, 0.0),
         env=env,
         log=made.folder / f"{name}.log",
@@ -206,18 +157,29 @@ def _server(made: Cluster, name: str, role: str, port: int, skews: dict[str, flo
     )
 
 
-def _trainer(made: Cluster, number: int, skews: dict[str, float], pace_s: float) -> Trainer:
+def _trainer(made: Cluster, number: int, skews: dict[str, float], pace_s: float, disk: Disk | None) -> Trainer:
     name = f"trainer{number}"
     spool, ledger = made.folder / name, made.folder / f"{name}.ledger"
     run = TWIN if number < 2 else f"run{number}"
-    command = [sys.executable, trainer.__file__, run, str(ledger), str(pace_s), str(skews.get(name, 0.0))]
-    env = made.client_env(spool)
-    return Trainer(command=command, env=env, log=made.folder / f"{name}.log", run=run, spool=spool, ledger=ledger)
+    told = [run, str(ledger), str(pace_s), str(skews.get(name, 0.0)), "" if disk is None else "long texts"]
+    inside = [] if made.outside is None else made.outside.enter
+    return Trainer(
+        command=[*inside, sys.executable, trainer.__file__, *told],
+        env=made.client_env(spool),
+        log=made.folder / f"{name}.log",
+        run=run,
+        spool=spool,
+        ledger=ledger,
+        stacks=ledger.with_suffix(".stacks"),
+        disk=disk,
+    )
 
 
 def _kill_all(made: Cluster) -> None:
-    for process in (*made.trainers, *made.servers):
-        process.kill()
+    for training in made.trainers:
+        training.kill()
+    for server in made.servers:
+        server.kill()
 
 
 def copy_journals(spool: Path, to: Path) -> None:

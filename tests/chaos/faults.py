@@ -9,20 +9,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tests.chaos.cluster import Cluster, Server, copy_journals
+from tests.chaos.namespaces import Namespace
+from tests.chaos.network import Way
 
 REPLAY = "replay old journals"
-KINDS = (
-    "kill a collector",
-    "kill a worker",
-    "restart PostgreSQL",
-    "fill the database's disk",
-    "cut trainers off",
-    "cut a collector off the database",
-    "slow the network",
-    "hold the network",
-    "kill trainers",
-    REPLAY,
-)
+CUT_ALL, CUT_ONE = "cut the trainers' network", "cut a collector's network"
+FILL_DATABASE, FILL_TRAINERS = "fill the database's disk", "fill trainers' disks"
+MORE_STORED = "which does not fit what was sent"
 FAULTS_MAX = 3
 
 
@@ -41,69 +34,129 @@ def plan(seed: int, longest_s: float) -> Plan:
     return Plan(kinds=kinds, lasting_s=tuple(chance.uniform(0.3, 1.0) * longest_s for _ in kinds), chance=chance)
 
 
-def suffer(cluster: Cluster, chosen: Plan, wait: threading.Event) -> None:
-    """All faults of the plan begin one after the other, overlap, and are healed in the end."""
+def suffer(cluster: Cluster, chosen: Plan, wait: threading.Event) -> list[str]:
+    """All faults of the plan begin one after the other, overlap, and are healed in the end.
+
+    Those that were seen to strike: a disk is filled in vain where nobody writes to it meanwhile.
+    """
     mends: dict[str, Mend] = {}
     for kind, lasting_s in zip(chosen.kinds, chosen.lasting_s, strict=True):
         mends[kind] = _BEGIN[kind](cluster, chosen.chance)
         wait.wait(lasting_s)
-    for kind in sorted(mends, key=lambda kind: kind == REPLAY):  # it sends, and waits where nothing gets through
-        mends[kind]()
+    # a replay sends, and waits where nothing gets through
+    return [kind for kind in sorted(mends, key=lambda kind: kind == REPLAY) if mends[kind]()]
 
 
-Mend = Callable[[], None]
+def impossible(cluster: Cluster) -> list[str]:
+    """Kinds that this system allows nobody to bring about."""
+    can = {
+        CUT_ALL: cluster.outside is not None,
+        CUT_ONE: all(server.namespace is not None for server in cluster.of("collector")),
+        FILL_DATABASE: cluster.postgres.disk.small,
+        FILL_TRAINERS: any(one.disk is not None and one.disk.small for one in cluster.trainers),
+    }
+    return [kind for kind, possible in can.items() if not possible]
+
+
+Mend = Callable[[], bool]
 
 
 def _kill_server(cluster: Cluster, chance: random.Random, role: str) -> Mend:
     victim = chance.choice(cluster.of(role))
     victim.kill()
-    return victim.start
+    gone = not victim.lives
 
-
-def _restart_postgres(cluster: Cluster, chance: random.Random) -> Mend:
-    cluster.postgres.restart(chance.choice(["fast", "immediate"]))
-    return lambda: None
-
-
-def _fill_disk(cluster: Cluster, _chance: random.Random) -> Mend:
-    if not cluster.postgres.small:
-        return lambda: None
-    cluster.postgres.fill()
-
-    def mend() -> None:
-        cluster.postgres.free()
-        cluster.postgres.start()
+    def mend() -> bool:
+        victim.start()
+        return gone
 
     return mend
 
 
-def _cut_trainers(cluster: Cluster, _chance: random.Random) -> Mend:
-    cluster.front.cut()
-    return cluster.front.heal
+def _restart_postgres(cluster: Cluster, chance: random.Random) -> Mend:
+    before = cluster.postgres.number()
+    cluster.postgres.restart(chance.choice(["fast", "immediate"]))
+    return lambda: cluster.postgres.number() != before
+
+
+def _fill_database(cluster: Cluster, _chance: random.Random) -> Mend:
+    before = cluster.postgres.full_times()
+    cluster.postgres.disk.fill()
+
+    def mend() -> bool:
+        cluster.postgres.disk.free()
+        cluster.postgres.start()
+        return cluster.postgres.full_times() > before
+
+    return mend
+
+
+def _fill_trainers(cluster: Cluster, _chance: random.Random) -> Mend:
+    victims = [(one, one.disk, one.full_times()) for one in cluster.trainers if one.disk is not None]
+    for _, disk, _ in victims:
+        disk.fill()
+
+    def mend() -> bool:
+        for _, disk, _ in victims:
+            disk.free()
+        return any(one.full_times() > before for one, _, before in victims)
+
+    return mend
+
+
+def _cut_connections(way: Way) -> Mend:
+    before = way.ended
+    way.cut()
+
+    def mend() -> bool:
+        way.heal()
+        return way.ended > before
+
+    return mend
+
+
+def _cut_network(namespace: Namespace | None) -> Mend:
+    if namespace is None:
+        return lambda: False
+    namespace.cut()
+
+    def mend() -> bool:
+        was = namespace.is_cut
+        namespace.heal()
+        return was
+
+    return mend
 
 
 def _cut_collector(cluster: Cluster, chance: random.Random) -> Mend:
     victim: Server = chance.choice(cluster.of("collector"))
-    victim.database.cut()
-    return victim.database.heal
+    return _cut_connections(victim.database)
 
 
 def _slow(cluster: Cluster, chance: random.Random) -> Mend:
     ways = [cluster.front, chance.choice(cluster.servers).database]
+    before = sum(way.slowed for way in ways)
     for way in ways:
         way.delay_s = chance.uniform(0.02, 0.3)
 
-    def mend() -> None:
+    def mend() -> bool:
         for way in ways:
             way.heal()
+        return sum(way.slowed for way in ways) > before
 
     return mend
 
 
 def _hold(cluster: Cluster, chance: random.Random) -> Mend:
     way = chance.choice([cluster.front, *(server.database for server in cluster.servers)])
+    before = way.held
     way.hold()
-    return way.heal
+
+    def mend() -> bool:
+        way.heal()
+        return way.held > before
+
+    return mend
 
 
 def _kill_trainers(cluster: Cluster, chance: random.Random) -> Mend:
@@ -111,22 +164,24 @@ def _kill_trainers(cluster: Cluster, chance: random.Random) -> Mend:
     for victim in victims:
         victim.kill()
 
-    def mend() -> None:
+    def mend() -> bool:
         for victim in victims:
             victim.start()
+        return True
 
     return mend
 
 
 def _replay(cluster: Cluster, chance: random.Random) -> Mend:
-    """While the trainer that wrote them goes on."""
+    """While the trainer that wrote them goes on, so that the service may have more of them than the copy."""
     victim = chance.choice(cluster.trainers)
     copy = cluster.folder / "replayed"
     copy_journals(victim.spool, copy)
 
-    def mend() -> None:
-        cluster.sync(copy)
+    def mend() -> bool:
+        said = cluster.sync(copy)
         shutil.rmtree(copy)
+        return not said or MORE_STORED in said
 
     return mend
 
@@ -135,11 +190,15 @@ _BEGIN: dict[str, Callable[[Cluster, random.Random], Mend]] = {
     "kill a collector": lambda c, r: _kill_server(c, r, "collector"),
     "kill a worker": lambda c, r: _kill_server(c, r, "worker"),
     "restart PostgreSQL": _restart_postgres,
-    "fill the database's disk": _fill_disk,
-    "cut trainers off": _cut_trainers,
-    "cut a collector off the database": _cut_collector,
+    FILL_DATABASE: _fill_database,
+    FILL_TRAINERS: _fill_trainers,
+    CUT_ALL: lambda c, _: _cut_network(c.outside),
+    CUT_ONE: lambda c, r: _cut_network(r.choice(c.of("collector")).namespace),
+    "end the trainers' connections": lambda c, _: _cut_connections(c.front),
+    "end a collector's connections to the database": _cut_collector,
     "slow the network": _slow,
     "hold the network": _hold,
     "kill trainers": _kill_trainers,
     REPLAY: _replay,
 }
+KINDS = tuple(_BEGIN)

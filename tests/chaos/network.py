@@ -12,14 +12,21 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 CHUNK = 65_536
+DIAL_S = 0.5
+LOOPBACK = "127.0.0.1"
+Address = tuple[str, int]
 
 
 class Way:
-    """A listening port; a new connection goes to the next target that answers, as through a balancer."""
+    """A listening port; a new connection goes to the next target that answers, as through a balancer.
 
-    def __init__(self, network: Network, targets: list[int]) -> None:
-        self.targets, self.port = targets, 0
+    ``ended``, ``held`` and ``slowed`` count the connections and pieces that a fault has hit.
+    """
+
+    def __init__(self, network: Network, targets: list[Address], host: str) -> None:
+        self.targets, self.host, self.port = targets, host, 0
         self.delay_s = 0.0
+        self.ended = self.held = self.slowed = 0
         self._network, self._turn = network, itertools.count()
         self._open: set[asyncio.StreamWriter] = set()
         self._cut = False
@@ -39,7 +46,7 @@ class Way:
         self._network.do(self._set(self._flows.set))
 
     async def listen(self) -> None:
-        self._server = await asyncio.start_server(self._connected, "127.0.0.1", 0, backlog=256)
+        self._server = await asyncio.start_server(self._connected, self.host, 0, backlog=256)
         self.port = self._server.sockets[0].getsockname()[1]
 
     def close(self) -> None:
@@ -53,12 +60,14 @@ class Way:
 
     async def _end(self) -> None:
         self._cut = True
+        self.ended += len(self._open)
         for writer in list(self._open):
             writer.transport.abort()
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         found = None if self._cut else await self._dial()
         if found is None:
+            self.ended += self._cut
             writer.transport.abort()
             return
         there_reader, there_writer = found
@@ -75,16 +84,18 @@ class Way:
     async def _dial(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter] | None:
         first = next(self._turn)
         for place in range(len(self.targets)):
-            port = self.targets[(first + place) % len(self.targets)]
-            with contextlib.suppress(OSError):
-                return await asyncio.open_connection("127.0.0.1", port)
+            host, port = self.targets[(first + place) % len(self.targets)]
+            with contextlib.suppress(OSError, asyncio.TimeoutError):
+                return await asyncio.wait_for(asyncio.open_connection(host, port), DIAL_S)
         return None
 
     async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             while data := await reader.read(CHUNK):
+                self.held += not self._flows.is_set()
                 await self._flows.wait()
                 if self.delay_s:
+                    self.slowed += 1
                     await asyncio.sleep(self.delay_s)
                 writer.write(data)
                 await writer.drain()
@@ -103,8 +114,9 @@ class Network:
         self._thread = threading.Thread(target=self._loop.run_forever, name="network", daemon=True)
         self._thread.start()
 
-    def way(self, *targets: int) -> Way:
-        made = Way(self, list(targets))
+    def way(self, *targets: Address, host: str = LOOPBACK) -> Way:
+        """``host``: our address at which it listens."""
+        made = Way(self, list(targets), host)
         self.do(made.listen())
         self._ways.append(made)
         return made
@@ -129,5 +141,5 @@ class Network:
 
 def free_port() -> int:
     with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
+        probe.bind((LOOPBACK, 0))
         return int(probe.getsockname()[1])

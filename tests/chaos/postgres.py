@@ -14,6 +14,7 @@ from pathlib import Path
 
 from sqlalchemy import make_url
 
+from tests.chaos.disk import Disk
 from tests.chaos.network import free_port
 from tests.end_to_end.server import wait_until
 
@@ -30,9 +31,8 @@ class Postgres:
         self.folder, self.port = folder, free_port()
         self.data, self.log = folder / "disk" / "data", folder / "server.log"
         self.url = f"postgresql+psycopg://postgres@127.0.0.1:{self.port}/postgres"
-        self._filler = folder / "disk" / "filler"
         self.binaries = Path()
-        self.small = _mount(folder / "disk", disk_mib)
+        self.disk = Disk(folder / "disk", disk_mib)
 
     def make(self) -> None:
         os.environ.setdefault("XDG_RUNTIME_DIR", str(self.folder))
@@ -62,40 +62,31 @@ class Postgres:
         self._ctl("stop", "-w", "-t", "30", "-m", mode, check=False)
         self.start()
 
-    def fill(self) -> None:
-        """Takes all room that is left."""
-        with self._filler.open("wb") as file:
-            block = bytes(1 << 20)
-            try:
-                while file.write(block):
-                    file.flush()
-            except OSError:
-                pass
+    def full_times(self) -> int:
+        """How often it has said that its disk is full."""
+        return self.log.read_text(errors="replace").count("No space left on device")
 
-    def free(self) -> None:
-        self._filler.unlink(missing_ok=True)
+    def number(self) -> str:
+        """Of its process; "" where there is none."""
+        try:
+            return (self.data / "postmaster.pid").read_text().partition("\n")[0]
+        except OSError:
+            return ""
 
     def answers(self) -> bool:
         asked = [str(self.binaries / "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(self.port)]
         return subprocess.run(asked, check=False).returncode == 0
 
     def close(self) -> None:
-        self.free()
+        self.disk.free()
         self._ctl("stop", "-w", "-t", "30", "-m", "immediate", check=False)
-        if self.small:
-            subprocess.run(["umount", "-l", str(self.folder / "disk")], check=False)
+        self.disk.close()
 
     def _ctl(self, action: str, *more: str, check: bool = True) -> None:
         owner = self.data.stat().st_uid
         user = {"user": owner, "group": pwd.getpwuid(owner).pw_gid} if os.geteuid() == 0 else {}
         command = [str(self.binaries / "pg_ctl"), action, "-D", str(self.data), *more]
         subprocess.run(command, check=check, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/", **user)
-
-
-def _mount(folder: Path, mib: int) -> bool:
-    folder.mkdir(parents=True)
-    command = ["mount", "-t", "tmpfs", "-o", f"size={mib}m,mode=755", "tmpfs", str(folder)]
-    return subprocess.run(command, check=False, capture_output=True).returncode == 0
 
 
 @contextmanager
@@ -112,6 +103,6 @@ def running(disk_mib: int = DISK_MIB) -> Iterator[Postgres]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def through(url: str, port: int) -> str:
-    """The same database by another port."""
-    return make_url(url).set(port=port).render_as_string(hide_password=False)
+def through(url: str, host: str, port: int) -> str:
+    """The same database by another address."""
+    return make_url(url).set(host=host, port=port).render_as_string(hide_password=False)

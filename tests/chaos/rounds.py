@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import random
+import subprocess
 import sys
 import threading
 import time
@@ -13,15 +14,18 @@ from pathlib import Path
 
 from rlvitals_monitor.alerts.settings import RuleSettings
 from rlvitals_monitor.errors import Conflict
-from tests.chaos import verdict
+from tests.chaos import progress, verdict
 from tests.chaos.cluster import TWIN, Cluster, cluster
 from tests.chaos.evidence import keep_evidence
-from tests.chaos.faults import plan, suffer
+from tests.chaos.faults import KINDS, impossible, plan, suffer
+from tests.chaos.members import Trainer
 from tests.chaos.postgres import running
 from tests.chaos.verdict import Counts
 from tests.end_to_end.server import wait_until
 
 COMMANDS_A_ROUND = 3
+TWINS, SKEWED = "two trainers with one run id", "wrong clocks"
+STEP_S, END_S = 60.0, 60.0
 CATCH_UP_S = 90.0
 JUDGED_S = 120.0
 """A run that could not be judged is left alone for 30 s."""
@@ -54,29 +58,53 @@ def rounds(folder: Path, seeds: list[int], size: Size) -> Counts:
             pace_s=size.pace_s,
         ) as made,
     ):
-        lost, hung, met = 0, 0, Counter[str]()
-        _catch_up(made, verdict.last_steps(made))
+        _tell_of(impossible(made), skews)
+        lost, stood, met = 0, list[str](), Counter[str]()
+        _catch_up(made, progress.last_steps(made))
         for seed in seeds:
             began = time.monotonic()
             chosen = plan(seed, size.longest_fault_s)
-            met.update(chosen.kinds)
-            before = verdict.last_steps(made)
+            before = progress.last_steps(made)
             _ask(made, chosen.chance)
-            suffer(made, chosen, threading.Event())
-            healed = verdict.last_steps(made)
+            struck = suffer(made, chosen, threading.Event())
+            met.update(struck)
+            healed = progress.last_steps(made)
             ill_s = time.monotonic() - began
-            stood = [name for name, step in healed.items() if step <= before[name]]
             _catch_up(made, healed)
-            hung += len([name for name in stood if verdict.last_steps(made)[name] <= before[name]])
+            stood += _standing(made, healed)
+            after = progress.last_steps(made)
+            met[TWINS] += all(after[one.ledger.stem] > before[one.ledger.stem] for one in made.of_run(TWIN))
+            met[SKEWED] += bool(skews)
             lost += verdict.acknowledged_lost(made)
-            _say(
-                f"  seed {seed}: {', '.join(chosen.kinds)}; {ill_s:.1f} + {time.monotonic() - began - ill_s:.1f} s"
-            )
+            told = ", ".join(kind if kind in struck else f"({kind})" for kind in chosen.kinds)
+            _say(f"  seed {seed}: {told}; {ill_s:.1f} + {time.monotonic() - began - ill_s:.1f} s")
         counts = _end(made)
+        counts.met = {kind: met[kind] for kind in (*KINDS, TWINS, SKEWED) if kind not in impossible(made)}
     counts.acknowledged_lost += lost
-    counts.hung += hung
-    _say(f"  {', '.join(f'{kind} {times}' for kind, times in sorted(met.items()))}")
+    counts.hung += len(stood)
+    counts.notes += stood
+    _say("  how often it really struck:")
+    for kind, times in counts.met.items():
+        _say(f"    {times:4d} {kind}")
     return counts
+
+
+def _tell_of(kinds: list[str], skews: dict[str, float]) -> None:
+    for kind in kinds:
+        _say(f"  !! NOT POSSIBLE HERE (root and its mounts and namespaces are needed): {kind}")
+    _say(f"  clocks wrong by: {', '.join(f'{name} {skew:+.0f} s' for name, skew in sorted(skews.items()))}")
+
+
+def _standing(made: Cluster, healed: dict[str, int]) -> list[str]:
+    """Trainers that make no step any more though all is healed, and where all their threads stand."""
+
+    def behind() -> list[Trainer]:
+        now = progress.last_steps(made)
+        return [one for one in made.trainers if now[one.ledger.stem] <= healed[one.ledger.stem]]
+
+    with contextlib.suppress(AssertionError):
+        wait_until(lambda: not behind(), "all trainers to step on", STEP_S)
+    return [f"{one.ledger.stem} stands still:\n{one.dump_stacks()}" for one in behind()]
 
 
 def _ask(made: Cluster, chance: random.Random) -> None:
@@ -92,7 +120,7 @@ def _catch_up(made: Cluster, goal: dict[str, int]) -> None:
     wanted = {trainer.run: max(goal[trainer.ledger.stem], 1) for trainer in made.trainers if trainer.run != TWIN}
 
     def arrived() -> bool:
-        stored = verdict.stored_steps(made)
+        stored = progress.stored_steps(made)
         return all(stored.get(run, 0) >= step for run, step in wanted.items())
 
     wait_until(arrived, f"{len(wanted)} runs to catch up (see {made.folder})", CATCH_UP_S)
@@ -101,16 +129,28 @@ def _catch_up(made: Cluster, goal: dict[str, int]) -> None:
 def _end(made: Cluster) -> Counts:
     for trainer in made.trainers:
         trainer.close_input()
-    for trainer in made.trainers:
-        assert trainer.process is not None
-        trainer.process.wait(60)
+    stood = [told for trainer in made.trainers if (told := _stays(trainer))]
     for spool in {trainer.spool for trainer in made.trainers}:
-        wait_until(lambda spool=spool: made.sync(spool) == 0, f"{spool} to be sent", CATCH_UP_S)  # type: ignore[misc]
-    wait_until(lambda: verdict.unjudged(made) == 0, "all steps to be judged", JUDGED_S)
+        wait_until(lambda spool=spool: not made.sync(spool), f"{spool} to be sent", CATCH_UP_S)  # type: ignore[misc]
+    wait_until(lambda: progress.unjudged(made) == 0, "all steps to be judged", JUDGED_S)
     counts = verdict.judge(made, RuleSettings().load())
+    counts.hung += len(stood)
+    counts.notes += stood
     if counts.faults:
         _say(f"  {keep_evidence(made)} has what the database said")
     return counts
+
+
+def _stays(trainer: Trainer) -> str:
+    """Where it stands if it does not end when asked, "" else; it is then killed."""
+    assert trainer.process is not None
+    try:
+        trainer.process.wait(END_S)
+    except subprocess.TimeoutExpired:
+        told = f"{trainer.ledger.stem} does not end:\n{trainer.dump_stacks()}"
+        trainer.kill()
+        return told
+    return ""
 
 
 def _say(line: str) -> None:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import signal
@@ -12,6 +13,8 @@ import subprocess
 import sys
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
+
+CLONE_NEWNET = 0x40000000
 
 
 class Nursery:
@@ -23,11 +26,13 @@ class Nursery:
         pipe = subprocess.PIPE
         self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, env=environment, text=True)
 
-    def start(self, role: str, port: int, skew_s: float, env: dict[str, str], log: Path) -> int:
-        """The number of the new process, whose clock is wrong by ``skew_s``."""
+    def start(
+        self, role: str, at: tuple[str, int], skew_s: float, env: dict[str, str], log: Path, namespace: str
+    ) -> int:
+        """The number of the new process, whose clock is wrong by ``skew_s``; ``namespace``: path, "" for ours."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        told = {"role": role, "port": port, "skew_s": skew_s, "env": env, "log": str(log)}
+        told = {"role": role, "at": at, "skew_s": skew_s, "env": env, "log": str(log), "namespace": namespace}
         self._process.stdin.write(json.dumps(told) + "\n")
         self._process.stdin.flush()
         return int(self._process.stdout.readline())
@@ -50,7 +55,8 @@ def main() -> int:
         number = os.fork()
         if number == 0:
             _become(told["env"], told["log"])
-            return serve_skewed(told["role"], told["port"], told["skew_s"])
+            _enter(told["namespace"])
+            return serve_skewed(told["role"], told["at"], told["skew_s"])
         print(number, flush=True)
     return 0
 
@@ -65,7 +71,16 @@ def _become(env: dict[str, str], log: str) -> None:
         os.dup2(source, target)
 
 
-def serve_skewed(role: str, port: int, skew_s: float) -> int:
+def _enter(namespace: str) -> None:
+    if not namespace:
+        return
+    descriptor = os.open(namespace, os.O_RDONLY)
+    if ctypes.CDLL(None, use_errno=True).setns(descriptor, CLONE_NEWNET):
+        raise OSError(ctypes.get_errno(), "cannot enter the network namespace", namespace)
+    os.close(descriptor)
+
+
+def serve_skewed(role: str, at: tuple[str, int], skew_s: float) -> int:
     """`rlvitals serve`, but for the clock."""
     from rlvitals_dashboard import serve as real
     from rlvitals_monitor.api.deps import utc_now
@@ -78,7 +93,7 @@ def serve_skewed(role: str, port: int, skew_s: float) -> int:
         return app
 
     real.create_service = create_skewed  # type: ignore[assignment]
-    return real.main(["--role", role, "--port", str(port)])
+    return real.main(["--role", role, "--host", at[0], "--port", str(at[1])])
 
 
 if __name__ == "__main__":

@@ -17,6 +17,8 @@ from tests.chaos.rounds import Size, rounds
 
 SHORT_SEED = 1003
 """Trainers are killed, and a collector is cut off the database."""
+ALL_KINDS_ROUNDS = 50
+"""In so many rounds each kind of fault occurs; a few rounds have only some of them."""
 pytestmark = [pytest.mark.slow, pytest.mark.postgres]
 
 
@@ -31,3 +33,5 @@ def test_nothing_is_lost_or_doubled_and_nobody_waits(tmp_path: Path) -> None:
     print(counts.show(), *counts.notes[:20], sep="\n", file=sys.stderr, flush=True)
     assert counts.faults == {}, f"{counts.show()}\nagain: CHAOS_SEED={first} CHAOS_ROUNDS={number} make chaos"
     assert min(counts.reports, counts.alerts) > 0
+    never = [kind for kind, times in counts.met.items() if not times]
+    assert number < ALL_KINDS_ROUNDS or not never, f"in {number} rounds there never was: {never}"

@@ -1,26 +1,37 @@
-"""A training loop that knows only the client, until its input ends: ``trainer.py RUN LEDGER PACE_S SKEW_S``.
+"""A training loop that knows only the client, until its input ends: ``trainer.py RUN LEDGER PACE_S SKEW_S TEXTS``.
 
-The ledger has a line for each step (what the calls took, seconds, and how much of that the process was ready to
-run and had no core) and for each command that was carried out. After a ``kill -9`` the next process of the run
-goes on behind the last step of the ledger, as from a checkpoint.
+The ledger has a line for each command that was carried out and for each step: what the calls took, how much of
+that the process was ready to run and had no core (seconds), and whether the journal is on disk. After a kill
+the next process of the run goes on behind the last step of the ledger, as from a checkpoint. The file beside it
+that ends in ``.stacks`` has where all threads stood whenever the calls of a step took too long, and on SIGUSR1.
+With TEXTS completions are so long and so many that a full disk is met soon.
 """
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import math
 import select
+import signal
 import sys
 import time
 from contextlib import suppress
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
-TEXT_EVERY = 20
+TEXT_EVERY, LONG_TEXT_EVERY = 20, 3
+PAGE = 4096
 CHECKPOINT = {"checkpoint": ""}
+LONGEST_CALL_S = 2.0
+"""Of all calls of a step, without the time in which the machine had no core for the trainer: dozens of processes
+share a few. A wait for the dead service would last its time-out, and sleeps."""
 
 
-def main(run: str, ledger: Path, pace_s: float, skew_s: float) -> None:
+def main(run: str, ledger: Path, pace_s: float, skew_s: float, long_texts: bool) -> None:
+    stacks = ledger.with_suffix(".stacks").open("a")
+    faulthandler.register(signal.SIGUSR1, file=stacks)
     if skew_s:
         true_time = time.time
         time.time = lambda: true_time() + skew_s
@@ -32,17 +43,25 @@ def main(run: str, ledger: Path, pace_s: float, skew_s: float) -> None:
     with ledger.open("a", buffering=1) as lines:
         while not select.select([sys.stdin], [], [], pace_s)[0]:
             step += 1
+            faulthandler.dump_traceback_later(LONGEST_CALL_S, file=stacks)
             began, starved_s = perf_counter(), without_core_s()
             vitals.report(step, values(step))
-            if step % TEXT_EVERY == 0:
-                vitals.text(step, 0, f"completion of step {step}")
+            if step % (LONG_TEXT_EVERY if long_texts else TEXT_EVERY) == 0:
+                vitals.text(step, 0, f"completion of step {step}" + "." * PAGE * long_texts)
             for command in vitals.control.take(step):
                 lines.write(json.dumps({"applied": command.id, "step": step}) + "\n")
                 vitals.control.applied(command, step=step)
             took = perf_counter() - began
-            told = {"took_s": took, "starved_s": without_core_s() - starved_s}
+            faulthandler.cancel_dump_traceback_later()
+            told = {"took_s": took, "starved_s": without_core_s() - starved_s, "on_disk": on_disk(vitals)}
             lines.write(json.dumps({"step": step, **told, "dropped": vitals.counters["dropped"]}) + "\n")
     vitals.close()
+
+
+def on_disk(vitals: Any) -> bool:
+    """False while some of it is in memory, as on a full disk, where a kill -9 takes it along."""
+    journal = vitals._journal
+    return bool(journal.well and not journal._memory)
 
 
 def values(step: int) -> dict[str, float]:
@@ -77,4 +96,4 @@ def whole_lines(ledger: Path) -> list[str]:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]), float(sys.argv[3]), float(sys.argv[4]))
+    main(sys.argv[1], Path(sys.argv[2]), float(sys.argv[3]), float(sys.argv[4]), bool(sys.argv[5]))

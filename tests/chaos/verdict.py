@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import itertools
-import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-from sqlalchemy import func, select, text
+from sqlalchemy import select, text
 
 from rlvitals.contract.report import StepReport
 from rlvitals.contract.report import Text as Completion
@@ -20,14 +18,13 @@ from rlvitals_monitor.alerts.replay import episodes, replay
 from rlvitals_monitor.rules.rule import Rule
 from rlvitals_monitor.store.engine import Store
 from rlvitals_monitor.store.series import every_step
-from rlvitals_monitor.store.tables import attempts, evaluations, steps, transitions, writers
+from rlvitals_monitor.store.tables import attempts, steps, transitions, writers
 from rlvitals_monitor.store.tables import texts as completions
-from tests.chaos.cluster import TWIN, Cluster, Trainer
-from tests.chaos.trainer import whole_lines
+from tests.chaos.cluster import TWIN, Cluster
+from tests.chaos.members import Trainer
+from tests.chaos.progress import read_ledger
+from tests.chaos.trainer import LONGEST_CALL_S
 
-LONGEST_CALL_S = 2.0
-"""Without the time in which the machine had no core for the trainer: dozens of processes share a few. A wait for
-the dead service would last its time-out, and sleeps."""
 _ROLLED_UP_TWICE = """
 SELECT count(*) FROM (
   SELECT series, width, sum(count + nan + pos_inf + neg_inf) AS counted FROM rollups GROUP BY series, width
@@ -42,10 +39,16 @@ Told = tuple[str, str, str, int]
 
 @dataclass(kw_only=True)
 class Counts:
-    """Must all be 0, but for the last two, which say how much was looked at."""
+    """Must all be 0 that are in `MUST_BE_ZERO`; the others say how much was looked at.
+
+    ``lost`` counts what is in a journal and not in the store, ``reports_lost`` steps whose `report` returned and
+    which are nowhere, but for those that were only in memory since a disk was full. ``met``: how often each kind
+    of fault struck.
+    """
 
     acknowledged_lost: int = 0
     lost: int = 0
+    reports_lost: int = 0
     duplicates: int = 0
     out_of_order: int = 0
     alerts_twice: int = 0
@@ -55,11 +58,14 @@ class Counts:
     reports: int = 0
     alerts: int = 0
     commands: int = 0
+    longest_call_s: float = 0.0
+    met: dict[str, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
     MUST_BE_ZERO = (
         "acknowledged_lost",
         "lost",
+        "reports_lost",
         "duplicates",
         "out_of_order",
         "alerts_twice",
@@ -74,7 +80,8 @@ class Counts:
 
     def show(self) -> str:
         told = [f"{name.replace('_', ' ')} {getattr(self, name)}" for name in self.MUST_BE_ZERO]
-        return f"{', '.join(told)}; of {self.reports} reports, {self.alerts} alerts, {self.commands} commands"
+        seen = f"{self.reports} reports, {self.alerts} alerts, {self.commands} commands"
+        return f"{', '.join(told)}; of {seen}; the longest calls of a step waited {self.longest_call_s:.2f} s"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,6 +134,7 @@ def judge(cluster: Cluster, rules: Iterable[Rule]) -> Counts:
     _stored(cluster, counts)
     _told(cluster.store, list(rules), counts)
     _ledgers(cluster.trainers, counts)
+    _reported(cluster, counts)
     return counts
 
 
@@ -208,47 +216,30 @@ def _illegal(found: Counter[Told]) -> int:
 def _ledgers(trainers: Iterable[Trainer], counts: Counts) -> None:
     applied: Counter[str] = Counter()
     for trainer in trainers:
-        for line in _lines(trainer.ledger):
+        for line in read_ledger(trainer.ledger):
             if "applied" in line:
                 applied[line["applied"]] += 1
-            elif line["took_s"] - line["starved_s"] > LONGEST_CALL_S:
+                continue
+            waited_s = line["took_s"] - line["starved_s"]
+            counts.longest_call_s = max(counts.longest_call_s, waited_s)
+            if waited_s > LONGEST_CALL_S:
                 counts.hung += 1
                 took = f"{line['took_s']:.1f} s, {line['starved_s']:.1f} s of it without a core"
-                counts.notes.append(f"{trainer.run}: step {line['step']} took {took}")
+                counts.notes.append(f"{trainer.run}: step {line['step']} took {took}; see {trainer.stacks}")
     counts.notes += [f"command {one} was applied {times} times" for one, times in applied.items() if times > 1]
     counts.commands = len(applied)
     counts.commands_twice = sum(times - 1 for times in applied.values())
 
 
-def last_steps(cluster: Cluster) -> dict[str, int]:
-    """How far each living trainer is, by its ledger's name."""
-    found = {}
+def _reported(cluster: Cluster, counts: Counts) -> None:
+    """Steps of the ledgers that no attempt of the run has, though they were on disk when `report` had returned."""
+    kept: dict[str, set[int]] = defaultdict(set)
+    with cluster.store.read() as connection:
+        query = select(attempts.c.run, steps.c.step).join(attempts, attempts.c.number == steps.c.attempt)
+        for row in connection.execute(query):
+            kept[row.run].add(row.step)
     for trainer in cluster.trainers:
-        lines = [line["step"] for line in _lines(trainer.ledger, tail=True)]
-        found[trainer.ledger.stem] = max(lines, default=0)
-    return found
-
-
-def stored_steps(cluster: Cluster) -> dict[str, int]:
-    """How far each run is in the database."""
-    with cluster.store.read() as connection:
-        rows = connection.execute(select(attempts.c.run, func.max(attempts.c.last_step)).group_by(attempts.c.run))
-        return {run: last or 0 for run, last in rows}
-
-
-def unjudged(cluster: Cluster) -> int:
-    """Attempts with steps that no rule has seen."""
-    with cluster.store.read() as connection:
-        behind = (
-            select(func.count())
-            .select_from(attempts.outerjoin(evaluations, evaluations.c.attempt == attempts.c.number))
-            .where(attempts.c.last_step > func.coalesce(evaluations.c.step, -1))
-        )
-        return connection.scalar(behind) or 0
-
-
-def _lines(ledger: Path, *, tail: bool = False) -> list[dict[str, Any]]:
-    if not ledger.exists():
-        return []
-    lines = whole_lines(ledger)
-    return [json.loads(line) for line in (lines[-3:] if tail else lines)]
+        told = [line["step"] for line in read_ledger(trainer.ledger) if line.get("on_disk")]
+        if missing := sorted(set(told) - kept[trainer.run]):
+            counts.reports_lost += len(missing)
+            counts.notes.append(f"{trainer.ledger.stem}: steps {missing[:20]} were reported and are nowhere")
