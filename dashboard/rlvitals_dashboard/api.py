@@ -12,9 +12,8 @@ from rlvitals.contract.channelbook import ChannelBookView
 from rlvitals.contract.command import CommandKind, CommandState, Policy
 from rlvitals.contract.comparison import Axis, ComparisonView, SettingsView
 from rlvitals.contract.health import HealthView
-from rlvitals.contract.hooks import HooksView
 from rlvitals.contract.incident import IncidentStory, IncidentView
-from rlvitals.contract.report import EventKind
+from rlvitals.contract.overview import RunOverview
 from rlvitals.contract.rulebook import (
     BacktestView,
     EditedRulesView,
@@ -33,11 +32,9 @@ from rlvitals.contract.view import (
     ChannelView,
     CommandView,
     DeliveryView,
-    EventView,
     HistogramView,
     MetricView,
     PolicyView,
-    RuleView,
     SendView,
     SeriesView,
     SilenceView,
@@ -66,7 +63,7 @@ LONGEST_WAIT_S = 20.0
 PAGE_ITEMS = 200
 CHART_BUCKETS = 400
 """Points a chart asks for: charts are about 400 px wide."""
-METRICS_PER_REQUEST = 20
+METRICS_PER_REQUEST, TAILS_PER_REQUEST = 20, 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +85,23 @@ class Api(AccessApi, RunsApi):
         return one(HealthView, await self._get("/health"))
 
     # one run
+
+    async def overview(self, run: str, attempt: str = "", *, metrics: bool = True) -> RunOverview:
+        """All that its page shows, but the charts; without ``metrics`` its are None."""
+        path = f"/runs/{segment(run)}/overview"
+        return one(RunOverview, await self._get(path, attempt=attempt, metrics=None if metrics else "false"))
+
+    async def tails(
+        self, run: str, metrics: Sequence[str], *, attempt: str = "", first: int, limit: int = CHART_BUCKETS
+    ) -> dict[str, SeriesView]:
+        """As `series`, of what a page appends: a metric without a point from step ``first`` on is absent."""
+        found: dict[str, SeriesView] = {}
+        for start in range(0, len(metrics), TAILS_PER_REQUEST):
+            some = list(metrics[start : start + TAILS_PER_REQUEST])
+            query: dict[str, Any] = {"metric": some, "attempt": attempt, "from": first, "limit": limit}
+            body = await self._get(f"/runs/{segment(run)}/tails", **query)
+            found |= {view.metric: view for view in items(SeriesView, body)}
+        return found
 
     async def metrics(self, run: str, attempt: str = "") -> tuple[MetricView, ...]:
         return items(MetricView, await self._get(f"/runs/{segment(run)}/metrics", attempt=attempt))
@@ -152,17 +166,6 @@ class Api(AccessApi, RunsApi):
         """Latest first; with ``around`` half of them lie after that step."""
         query: dict[str, Any] = {"attempt": attempt, "around": around, "limit": limit}
         return items(TextStepView, await self._get(f"/runs/{segment(run)}/texts/steps", **query))
-
-    async def hooks(self, run: str, attempt: str = "") -> HooksView:
-        return one(HooksView, await self._get(f"/runs/{segment(run)}/hooks", attempt=attempt))
-
-    async def checkpoints(self, run: str, limit: int = 12) -> tuple[EventView, ...]:
-        """The newest that the trainer told of, newest first."""
-        kind = EventKind.CHECKPOINT.value
-        return items(EventView, await self._get(f"/runs/{segment(run)}/events", kind=kind, limit=limit))
-
-    async def rules(self, run: str) -> tuple[RuleView, ...]:
-        return items(RuleView, await self._get(f"/runs/{segment(run)}/rules"))
 
     async def alerts(self, run: str) -> tuple[Alert, ...]:
         return items(Alert, await self._get("/alerts", run=run, limit=PAGE_ITEMS))

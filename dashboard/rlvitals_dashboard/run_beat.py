@@ -41,8 +41,8 @@ async def fresh_points(
     first = max(min(known, default=0) + 1, newest - LONGEST_TAIL)
     # pages that are a point apart ask the same
     first -= first % LOOK_BACK
-    asked = ("series", view.run, view.attempt, tuple(charts), first, change.version)
-    found = await api.looks.ask(asked, lambda: api.series(view.run, charts, attempt=view.attempt, first=first))
+    asked = ("tails", view.run, view.attempt, tuple(charts), first, change.version)
+    found = await api.looks.ask(asked, lambda: api.tails(view.run, charts, attempt=view.attempt, first=first))
     return {m: _after(s, pulse.at.get(m, -1)) for m, s in found.items()}
 
 

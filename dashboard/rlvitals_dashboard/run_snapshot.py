@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from urllib.parse import quote
 
 from dash import dcc
@@ -32,6 +31,8 @@ PARTS = ("head", "health", "hooks", "decisions", "alerts", "actions", "checkpoin
 """Blocks that are each replaced only when what they show has changed."""
 BESIDE = ("alerts", "actions", "checkpoints", "rules", "config")
 """Of these what stands beside the charts, below the decisions."""
+MANY_METRICS = 1_000
+"""Of more, the list is taken anew only after a second for each so many."""
 MOST_EARLIER = 3
 """Attempts before the newest one that are drawn behind it."""
 
@@ -49,31 +50,29 @@ class Snapshot:
     hooks: HooksView
     checkpoints: Sequence[EventView]
     incidents: Sequence[IncidentView] = ()
+    _arranged: dict[str, tuple[Panel, ...]] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
     async def take(cls, api: Api, view: View) -> Snapshot:
-        judged = asyncio.gather(
-            api.alerts(view.run),
-            api.commands(view.run),
-            api.rules(view.run),
-            api.incidents(view.run, view.attempt),
-        )
-        told = asyncio.gather(api.texts(view.run), api.hooks(view.run, view.attempt), api.checkpoints(view.run))
-        run, metrics, (alerts, commands, rules, incidents), (texts, hooks, checkpoints) = await asyncio.gather(
-            api.run(view.run), api.metrics(view.run, view.attempt), judged, told
-        )
-        here = view.attempt or _newest(run)
-        mine = [a for a in alerts if not here or a.attempt == here or a.state is AlertState.FIRING]
+        listed = ("metrics", view.run, view.attempt)
+        metrics: Sequence[MetricView] | None = api.looks.kept(listed)
+        told = await api.overview(view.run, view.attempt, metrics=metrics is None)
+        if metrics is None:
+            metrics = told.metrics or ()
+            if len(metrics) > MANY_METRICS:
+                api.looks.keep(listed, metrics, len(metrics) / MANY_METRICS)
+        here = view.attempt or _newest(told.run)
+        mine = [a for a in told.alerts if not here or a.attempt == here or a.state is AlertState.FIRING]
         return cls(
-            run=run,
+            run=told.run,
             metrics=metrics,
             alerts=mine,
-            commands=commands,
-            rules=rules,
-            texts=texts,
-            hooks=hooks,
-            checkpoints=checkpoints,
-            incidents=incidents,
+            commands=told.commands,
+            rules=told.rules,
+            texts=told.texts,
+            hooks=told.hooks,
+            checkpoints=told.checkpoints,
+            incidents=told.incidents,
         )
 
     @classmethod
@@ -83,9 +82,11 @@ class Snapshot:
         return await api.looks.ask(asked, lambda: cls.take(api, view))
 
     def panels(self, view: View) -> tuple[Panel, ...]:
-        if view.find.strip():
-            return search(self.metrics, self.alerts, view.find.strip())
-        return arrange(self.metrics, self.alerts)
+        words = view.find.strip()
+        if words not in self._arranged:
+            found = search(self.metrics, self.alerts, words) if words else arrange(self.metrics, self.alerts)
+            self._arranged[words] = found
+        return self._arranged[words]
 
     def earlier(self, view: View) -> list[AttemptView]:
         """Attempts that are drawn behind the newest one, newest first; none behind a chosen one."""

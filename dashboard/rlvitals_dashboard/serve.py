@@ -27,10 +27,10 @@ from rlvitals_dashboard.api import Api
 from rlvitals_dashboard.app import create_dash
 from rlvitals_dashboard.nav import PREFIX
 from rlvitals_monitor.access.login_link import AT_START, make_login_link
-from rlvitals_monitor.api.deps import utc_now
 from rlvitals_monitor.app import create_app
 from rlvitals_monitor.auth import TOKEN_FILE
 from rlvitals_monitor.browser_guard import BrowserGuard
+from rlvitals_monitor.clocks import utc_now
 from rlvitals_monitor.faults import plainly
 from rlvitals_monitor.logs import LogFormat, LogSettings, write_json
 from rlvitals_monitor.request_bounds import RequestBounds

@@ -32,6 +32,7 @@ class SharedLooks:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._looks: dict[Hashable, _Look] = {}
+        self._kept: dict[Hashable, tuple[float, Any]] = {}
 
     async def ask(self, what: Hashable, question: Callable[[], Awaitable[T]]) -> T:
         """The answer to ``question``, which ``what`` names, of at most `FRESH_S` ago.
@@ -49,6 +50,16 @@ class SharedLooks:
         answer = asyncio.ensure_future(question())
         self._looks[key] = _Look(at=now, answer=answer)
         return await asyncio.shield(answer)
+
+    def keep(self, what: Hashable, answer: Any, for_s: float) -> None:
+        """For what is dear to ask and may be seen a little late, by those who may see it."""
+        now = self._clock()
+        self._kept = {key: kept for key, kept in self._kept.items() if kept[0] > now}
+        self._kept[language.get(), what] = now + for_s, answer
+
+    def kept(self, what: Hashable) -> Any | None:
+        until, answer = self._kept.get((language.get(), what), (0.0, None))
+        return answer if self._clock() < until else None
 
     def _forget(self, now: float) -> None:
         for key in [key for key, look in self._looks.items() if now - look.at > FRESH_S]:

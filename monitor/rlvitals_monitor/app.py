@@ -30,6 +30,7 @@ from rlvitals_monitor.api import (
     incidents,
     links,
     login,
+    overviews,
     policies,
     problems,
     replay,
@@ -50,8 +51,8 @@ from rlvitals_monitor.api import (
     users,
 )
 from rlvitals_monitor.api.answer_language import AnswerLanguage
-from rlvitals_monitor.api.deps import utc_now
 from rlvitals_monitor.browser_guard import BrowserGuard
+from rlvitals_monitor.clocks import utc_now
 from rlvitals_monitor.control.settings import ControlSettings
 from rlvitals_monitor.fanout import Fanout
 from rlvitals_monitor.heartbeat import Heartbeat, make_watcher
@@ -126,6 +127,7 @@ _SHOWING = (
     export,
     texts,
     series,
+    overviews,
     comparison,
     alerts,
     incidents,

@@ -1,15 +1,19 @@
-"""The trainer's clock against the service's: two machines need not agree on the time of day."""
+"""The service's clock, and the trainer's against it: two machines need not agree on the time of day."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timezone
 
 from rlvitals.contract.report import ReportBatch
 
 TOLERATED_S = 60.0
 """A difference that may as well be the way of the request, or what time servers leave."""
+
+
+def utc_now() -> datetime:
+    return datetime.now(timezone.utc)
 
 
 def on_our_clock(batch: ReportBatch, now: datetime) -> ReportBatch:

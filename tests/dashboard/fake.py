@@ -18,6 +18,7 @@ from rlvitals.contract.codec import dumps, loads
 from rlvitals.contract.command import CommandState
 from rlvitals.contract.hooks import HooksView
 from rlvitals.contract.incident import IncidentView
+from rlvitals.contract.overview import RunOverview
 from rlvitals.contract.view import (
     AttemptView,
     CommandView,
@@ -152,6 +153,8 @@ class FakeService:
             "/changes": self._changes,
             "/runs/{run}": self._one_run,
             "/runs/{run}/changes": self._changes,
+            "/runs/{run}/overview": self._overview,
+            "/runs/{run}/tails": self._series,
             "/runs/{run}/metrics": lambda: _json(self.metrics()),
             "/runs/{run}/series": self._series,
             "/runs/{run}/texts": lambda: _json(self.texts),
@@ -190,6 +193,22 @@ class FakeService:
 
     async def _one_run(self, run: str) -> Response:
         return _json(self.runs[run]) if run in self.runs else _problem(404, "No such run", f"no run {run!r}")
+
+    async def _overview(self, run: str) -> Response:
+        if run not in self.runs:
+            return await self._one_run(run)
+        told = RunOverview(
+            run=self.runs[run],
+            metrics=tuple(self.metrics()),
+            alerts=tuple(self.alerts.values()),
+            commands=tuple(self.commands.values()),
+            rules=tuple(self.rules),
+            incidents=tuple(self.incidents),
+            texts=tuple(self.texts),
+            hooks=self.hooks,
+            checkpoints=tuple(self.checkpoints),
+        )
+        return _json(told)
 
     async def _series(self, request: Request, run: str, limit: int = 800) -> Response:
         query = request.query_params

@@ -115,3 +115,18 @@ def test_old_answers_are_not_kept() -> None:
         assert len(looks._looks) <= 11
 
     asyncio.run(main())
+
+
+def test_what_is_kept_is_given_until_its_time_is_over_and_in_its_language_only() -> None:
+    now = [0.0]
+    looks = SharedLooks(lambda: now[0])
+    looks.keep("metrics", ("a", "b"), 10.0)
+    now[0] = 9.9
+    assert (looks.kept("metrics"), looks.kept("other")) == (("a", "b"), None)
+    before = language.set(Language.CHINESE)
+    assert looks.kept("metrics") is None
+    language.reset(before)
+    now[0] = 10.0
+    assert looks.kept("metrics") is None
+    looks.keep("other", 1, 1.0)
+    assert len(looks._kept) == 1

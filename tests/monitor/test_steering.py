@@ -10,8 +10,8 @@ import pytest
 from fastapi.testclient import TestClient
 
 from rlvitals.contract.command import CommandKind
-from rlvitals_monitor.api.deps import utc_now
 from rlvitals_monitor.app import create_app
+from rlvitals_monitor.clocks import utc_now
 from rlvitals_monitor.settings import Settings
 from tests.monitor.conftest import BASE_URL
 from tests.monitor.notify.provider import Got, Provider

@@ -34,7 +34,7 @@ from rlvitals_monitor.store import deliveries, messages
 router = APIRouter(prefix="/api/v1", tags=["notify"])
 
 
-def get_channel_book(request: Request) -> ChannelBook:
+async def get_channel_book(request: Request) -> ChannelBook:
     """The one by which the dispatcher of this process delivers."""
     return cast(ChannelBook, request.app.state.channel_book)
 

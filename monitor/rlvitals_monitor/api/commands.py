@@ -60,7 +60,7 @@ class Denial:
     reason: _Words = ""
 
 
-def get_limits(request: Request) -> Limits:
+async def get_limits(request: Request) -> Limits:
     return cast(Limits, request.app.state.limits)
 
 

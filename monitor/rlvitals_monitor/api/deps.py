@@ -6,7 +6,7 @@ import base64
 import binascii
 import re
 from collections.abc import Callable
-from datetime import datetime, timezone
+from datetime import datetime
 from types import GenericAlias
 from typing import Annotated, Any, cast
 
@@ -15,10 +15,11 @@ from fastapi import Depends, Path, Query, Request, Security
 from fastapi.responses import Response
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from pydantic import create_model
+from sqlalchemy import Connection
 
 from rlvitals.contract import codec
 from rlvitals.contract.access import AccessKind
-from rlvitals_monitor import auth
+from rlvitals_monitor import auth, clocks
 from rlvitals_monitor.access.share_scope import share_may_read
 from rlvitals_monitor.access.wire import unsafe_wire
 from rlvitals_monitor.api.answer_language import told
@@ -50,17 +51,18 @@ class ContractResponse(Response):
             return codec.dumps(plain)
 
 
-def get_store(request: Request) -> Store:
+# These are coroutines since the framework sends all others through a thread, where each waits for its turn.
+async def get_store(request: Request) -> Store:
     return cast(Store, request.app.state.store)
 
 
-def get_live(request: Request) -> Live:
+async def get_live(request: Request) -> Live:
     return cast(Live, request.app.state.live)
 
 
-def utc_now() -> datetime:
+async def utc_now() -> datetime:
     """The service's clock; tests override it."""
-    return datetime.now(timezone.utc)
+    return clocks.utc_now()
 
 
 def require(scope: str) -> Callable[..., Principal]:
@@ -75,26 +77,26 @@ def require(scope: str) -> Callable[..., Principal]:
         bearer: Annotated[HTTPAuthorizationCredentials | None, Security(BEARER)],
         now: Annotated[datetime, Depends(utc_now)],
     ) -> Principal:
-        who = _identify(request, store, bearer, now)
-        if who is None:
-            raise Unauthenticated(_stranger(request))
-        if scope and not who.may(scope) and not (scope == auth.READ and _is_shared(request, who)):
-            raise Forbidden(_lacks(who, scope))
-        if scope in (auth.OPERATE, auth.ADMIN) and request.method not in SAFE_METHODS:
-            check_wire(request)
-        request.app.state.uses.note(who, now)
-        _refuse_deleted(request, store)
+        with store.read() as connection:
+            who = _identify(request, connection, bearer, now)
+            if who is None:
+                raise Unauthenticated(_stranger(request))
+            if scope and not who.may(scope) and not (scope == auth.READ and _is_shared(request, who)):
+                raise Forbidden(_lacks(who, scope))
+            if scope in (auth.OPERATE, auth.ADMIN) and request.method not in SAFE_METHODS:
+                check_wire(request)
+            request.app.state.uses.note(who, now)
+            _refuse_deleted(request, connection)
         return who
 
     return principal
 
 
-def _refuse_deleted(request: Request, store: Store) -> None:
+def _refuse_deleted(request: Request, connection: Connection) -> None:
     """Raises `Gone` where the ``{run}`` of the path was deleted; to delete it again is no fault."""
     run = request.path_params.get("run")
     if run is not None and request.method != "DELETE":
-        with store.read() as connection:
-            deletion.refuse_deleted(connection, run)
+        deletion.refuse_deleted(connection, run)
 
 
 def _stranger(request: Request) -> str:
@@ -133,20 +135,19 @@ def check_wire(request: Request) -> None:
 
 
 def _identify(
-    request: Request, store: Store, bearer: HTTPAuthorizationCredentials | None, now: datetime
+    request: Request, connection: Connection, bearer: HTTPAuthorizationCredentials | None, now: datetime
 ) -> Principal | None:
     if bearer is not None:
-        with store.read() as connection:
-            return auth.principal_by_token(connection, bearer.credentials, now)
-    return session_of(request, store, now)
+        return auth.principal_by_token(connection, bearer.credentials, now)
+    return session_of(request, connection, now)
 
 
-def session_of(request: Request, store: Store, now: datetime) -> Principal | None:
+def session_of(request: Request, connection: Connection, now: datetime) -> Principal | None:
     """Who is signed in by cookie, else by a shared link. Raises as `sessions_of`."""
-    return next(iter(sessions_of(request, store, now)), None)
+    return next(iter(sessions_of(request, connection, now)), None)
 
 
-def sessions_of(request: Request, store: Store, now: datetime) -> tuple[Principal, ...]:
+def sessions_of(request: Request, connection: Connection, now: datetime) -> tuple[Principal, ...]:
     """Whoever the browser is known as, the one who is signed in first.
 
     Raises `Forbidden` where another site's page had the browser send the cookie.
@@ -159,12 +160,11 @@ def sessions_of(request: Request, store: Store, now: datetime) -> tuple[Principa
         if fault:
             raise Forbidden(fault)
     idle = request.app.state.settings.session_idle
-    with store.read() as connection:
-        known = [auth.principal_by_cookie(connection, cookie, now, idle) for cookie in held]
+    known = [auth.principal_by_cookie(connection, cookie, now, idle) for cookie in held]
     return tuple(who for who in known if who is not None)
 
 
-def run_id(run: str) -> str:
+async def run_id(run: str) -> str:
     """The ``{run}`` of a path; one that no run can have answers 404."""
     if RUN_ID.fullmatch(run) is None:
         raise NotFound(f"there is no run {run[:128]!r}")

@@ -75,7 +75,8 @@ def _use(secret: str, reason: str, request: Request, store: Store, live: Live, n
 
 
 def _visitor(request: Request, store: Store, offer: Offer, now: datetime) -> Visitor:
-    principal = session_of(request, store, now)
+    with store.read() as connection:
+        principal = session_of(request, connection, now)
     voice = voice_of(offer, principal, request.app.state.settings.link_voices)
     return Visitor(principal=principal, voice=voice, sign_in=f"{LOGIN}?{urlencode({'next': request.url.path})}")
 

@@ -103,7 +103,9 @@ def sign_out(request: Request, store: StoreDep, now: NowDep) -> Response:
     answer = RedirectResponse(LOGIN, 303, HEADERS)
     if origin_fault(dict(request.headers), needed=False):
         return answer
-    for who in sessions_of(request, store, now):
+    with store.read() as connection:
+        known = sessions_of(request, connection, now)
+    for who in known:
         door.leave(store, who, now)
     for name in (COOKIE, SHARE_COOKIE):
         answer.delete_cookie(name, httponly=True, samesite="strict")

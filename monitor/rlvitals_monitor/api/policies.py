@@ -29,7 +29,7 @@ class Choice:
     policy: Policy
 
 
-def get_policies(request: Request) -> Policies:
+async def get_policies(request: Request) -> Policies:
     return cast(Policies, request.app.state.policies)
 
 

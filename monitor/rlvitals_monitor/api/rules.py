@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, cast
 
 from fastapi import APIRouter, Depends, Path, Query, Request
+from sqlalchemy import Connection
 
 from rlvitals.contract.alert import Severity
 from rlvitals.contract.rulebook import JudgedView, RuleBoardView, RuleBookView, RuleSourceView, RuleTestView
@@ -26,7 +27,7 @@ from rlvitals_monitor.store.series import missing_reasons
 router = APIRouter(prefix="/api/v1", tags=["rules"])
 
 
-def get_rulebook(request: Request) -> RuleBook:
+async def get_rulebook(request: Request) -> RuleBook:
     """The one that the worker of this process judges by."""
     return cast(RuleBook, request.app.state.rulebook)
 
@@ -123,7 +124,11 @@ def list_run_rules(
     """A dormant rule cannot run here, an unknown one not now; both say why."""
     with store.read() as connection:
         number, _ = runs.find_attempt(connection, run, attempt)
-        kept = evaluations.find(connection, number)
-        reasons = missing_reasons(connection, number)
+        return ContractResponse(standing(connection, rules, number))
+
+
+def standing(connection: Connection, rules: tuple[Rule, ...], attempt_number: int) -> tuple[RuleView, ...]:
+    """How ``rules`` stand on an attempt."""
+    kept = evaluations.find(connection, attempt_number)
     verdicts, seen = ({}, frozenset()) if kept is None else verdicts_of(kept.memory)
-    return ContractResponse(view_rules(rules, verdicts, seen, reasons))
+    return view_rules(rules, verdicts, seen, missing_reasons(connection, attempt_number))

@@ -199,7 +199,8 @@ async def wait_for_any(_who: Reader, live: LiveDep, after: After = None, wait_s:
 async def wait_for_run(
     run: RunId, _who: Reader, store: StoreDep, live: LiveDep, after: After = None, wait_s: Wait = 20.0
 ) -> ContractResponse:
-    await run_in_threadpool(_last_step, store, run)
+    if after is not None and after == live.version(run):
+        await run_in_threadpool(_last_step, store, run)  # nobody waits for a run that is not there
     version = await live.wait(run, after, wait_s)
     return ContractResponse(
         ChangesView(version=version, last_step=await run_in_threadpool(_last_step, store, run))

@@ -58,6 +58,7 @@ GET /api/v1/runs/{run}/metrics shown                    GET /api/v1/runs/{run}/s
 GET /api/v1/runs/{run}/extremes shown                   GET /api/v1/runs/{run}/histograms shown
 GET /api/v1/runs/{run}/transitions shown                GET /api/v1/runs/{run}/incidents shown
 GET /api/v1/runs/{run}/incidents/{cause} shown          GET /api/v1/runs/{run}/incidents/{cause}/post-mortem shown
+GET /api/v1/runs/{run}/overview shown                  GET /api/v1/runs/{run}/tails shown
 GET /api/v1/runs/{run}/judged shown                     GET /api/v1/runs/{run}/rules shown
 GET /api/v1/runs/{run}/steering shown                   GET /api/v1/runs/{run}/shares operate
 POST /api/v1/runs/{run}/shares operate                  POST /api/v1/runs/{run}/commands operate
