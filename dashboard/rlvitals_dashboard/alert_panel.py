@@ -55,18 +55,13 @@ def silenced(told: Silenced) -> list[Component]:
 
 
 def evidence(alert: Alert) -> list[Component]:
-    """The metric, its value against the threshold, and since which step."""
+    """What was measured, its value, below or above what it fires, and since which step."""
     words: list[Component] = []
     if alert.metric:
-        words += [html.Code(alert.metric), " "]
+        words += [html.Code(alert.of), " "]
     if alert.value is not None:
-        words += [html.B(number(alert.value))]
-        words += (
-            woven(" against {threshold}", threshold=html.B(number(alert.threshold)))
-            if alert.threshold is not None
-            else []
-        )
-        words += [", "]
+        words += [html.B(number(alert.value)), ", "]
+        words += [*woven(alert.limit, limit=html.B(number(alert.threshold))), ", "] if alert.limit else []
     words += [t("since step {step}", step=alert.since_step)]
     if alert.resolved_step is not None:
         words += [t(", over at step {step}", step=alert.resolved_step)]

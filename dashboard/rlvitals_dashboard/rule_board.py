@@ -74,10 +74,9 @@ def _line(row: RuleBoardRow, alone: bool) -> Line:
 def _value(standing: StandingView) -> str:
     if standing.value is None and standing.threshold is None:
         return ""
-    limit = (
-        t(" against {threshold}", threshold=number(standing.threshold)) if standing.threshold is not None else ""
-    )
-    return f"{number(standing.value)}{limit}"
+    if standing.threshold is None:
+        return number(standing.value)
+    return f"{number(standing.value)} ({t('threshold {limit}', limit=number(standing.threshold))})"
 
 
 def summary(board: RuleBoardView) -> str:

@@ -226,7 +226,6 @@ def _list(told: argparse.Namespace) -> int:
 
 def _line(episode: Episode) -> str:
     end = "open" if episode.resolved is None else f"resolved at {episode.resolved}"
-    evaluation = episode.judgement.evaluation
-    value = "" if evaluation.value is None else f"  {evaluation.metric} = {evaluation.value:.4g}"
-    limit = "" if evaluation.threshold is None else f" (threshold {evaluation.threshold:.4g})"
-    return f"step {episode.fired:<8}{episode.severity.value:<9}{episode.alert:<24}{end}{value}{limit}"
+    told = episode.judgement.evaluation.told
+    value = f"  {told}" if told else ""
+    return f"step {episode.fired:<8}{episode.severity.value:<9}{episode.alert:<24}{end}{value}"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rlvitals.contract import codec
-from rlvitals.contract.alert import Truth
+from rlvitals.contract.alert import LIMITS, Truth
 from rlvitals.formats.log import Format
 from rlvitals.formats.steps import stride
 from rlvitals.progress import ProgressBar
@@ -132,6 +132,8 @@ def fired_of(episode: Episode) -> Fired:
         metric=evaluation.metric,
         value=evaluation.value,
         threshold=evaluation.threshold,
+        measured=evaluation.measured,
+        limit=LIMITS.get(evaluation.sign, LIMITS[""]),
     )
 
 
@@ -252,12 +254,11 @@ def _incident(number: int, incident: Incident) -> str:
 
 
 def _episode(episode: Episode, past: PastRun) -> str:
-    evaluation = episode.judgement.evaluation
-    value = "" if evaluation.value is None else f"  {evaluation.metric} = {evaluation.value:.4g}"
-    limit = "" if evaluation.threshold is None else f" (threshold {evaluation.threshold:.4g})"
+    told = episode.judgement.evaluation.told
+    value = f"  {told}" if told else ""
     end = "open at the end" if episode.resolved is None else f"to step {episode.resolved}"
     where = f" (line {past.lines[episode.fired]})"
-    return f"step {episode.fired}{where}: {episode.severity.value} {episode.alert}, {end}{value}{limit}"
+    return f"step {episode.fired}{where}: {episode.severity.value} {episode.alert}, {end}{value}"
 
 
 def _some(names: Sequence[str], most: int = 20) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import yaml
 
+from rlvitals.contract.alert import LIMITS
 from rlvitals.contract.metrics import METRICS
 from rlvitals_dashboard.display_choice import BROWSER_PHRASES
 from rlvitals_dashboard.language import Language, sentences
@@ -57,6 +58,7 @@ def _literals(node: ast.expr) -> Iterator[str]:
 def said() -> dict[str, str]:
     """Key → the file that says it."""
     found = {metric.meaning: "the registry of metrics" for metric in METRICS}
+    found |= dict.fromkeys(LIMITS.values(), "the contract of alerts")
     return found | {key: path.name for path in SOURCES for key in keys_of(ast.parse(path.read_text("utf-8")))}
 
 

@@ -60,7 +60,7 @@ def test_a_proposal_is_decided_once_asked_and_its_way_is_told(walk: Callable[...
     page = walk("/ui/")
     page.get_by_role("link", name="Control 1").click()
     card = page.locator(".decision")
-    expect(card).to_contain_text("kl.pull_ratio 3.5 against 1, since step 117")
+    expect(card).to_contain_text("kl.pull_ratio 3.5, threshold 1, since step 117")
     expect(card).to_contain_text("From 0.1 to 0.05")
     card.locator("summary", has_text="Approve").click()
     expect(card).to_contain_text("on all ranks")

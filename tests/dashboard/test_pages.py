@@ -203,7 +203,7 @@ def test_alerts_say_what_since_when_against_what_and_what_to_do(site: Site, open
     page = open_page(site.url, RUN_PAGE)
     first = page.locator("article.alert").first
     expect(first).to_contain_text("Critical")
-    expect(first).to_contain_text("kl.pull_ratio 1.53 against 1, since step 88")
+    expect(first).to_contain_text("kl.pull_ratio 1.53, threshold 1, since step 88")
     expect(first).to_contain_text("What to do: Lower beta")
     expect(page.locator("article.alert.past")).to_have_count(1)
     first.get_by_role("button", name="I have seen it").click()

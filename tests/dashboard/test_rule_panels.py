@@ -46,10 +46,10 @@ def board(*standings: StandingView) -> RuleBoardView:
 @pytest.mark.parametrize(
     ("value", "said"),
     [
-        (0.5, "0.5 against 1"),
-        (math.nan, "NaN against 1"),
-        (math.inf, "+Inf against 1"),
-        (-math.inf, "−Inf against 1"),
+        (0.5, "0.5 (threshold 1)"),
+        (math.nan, "NaN (threshold 1)"),
+        (math.inf, "+Inf (threshold 1)"),
+        (-math.inf, "−Inf (threshold 1)"),
     ],
 )
 def test_the_value_on_one_run_is_said_as_what_it_is(value: float, said: str) -> None:
@@ -58,13 +58,13 @@ def test_the_value_on_one_run_is_said_as_what_it_is(value: float, said: str) -> 
 
 
 def test_a_missing_value_is_said_as_missing_and_none_at_all_as_nothing() -> None:
-    assert lines_of(board(replace(QUIET, value=None)))[0].says == "missing against 1"
+    assert lines_of(board(replace(QUIET, value=None)))[0].says == "missing (threshold 1)"
     assert lines_of(board(replace(QUIET, value=None, threshold=None)))[0].says == ""
 
 
 def test_what_holds_on_one_run_outweighs_what_is_quiet_on_another() -> None:
     (line,) = lines_of(board(QUIET, replace(QUIET, run="b", truth=Truth.ACTIVE, value=2.0)))
-    assert (line.state, line.holding, line.says) == ("holds", ("b",), "2 against 1")
+    assert (line.state, line.holding, line.says) == ("holds", ("b",), "2 (threshold 1)")
 
 
 def test_a_rule_that_cannot_run_says_why_and_without_a_run_it_stands_nowhere() -> None:

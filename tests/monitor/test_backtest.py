@@ -101,7 +101,8 @@ def test_backtest_prints_one_line_an_alert(
             "kl.pull_ratio",
             "=",
             "4",
-            "(threshold",
+            "(fires",
+            "above",
             "1)",
         ]
     )

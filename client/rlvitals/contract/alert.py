@@ -55,11 +55,32 @@ class Silenced:
     why: str = ""
 
 
+LIMITS = {
+    "<": "fires below {limit}",
+    "<=": "fires at {limit} or below",
+    ">": "fires above {limit}",
+    ">=": "fires at {limit} or above",
+    "==": "fires at {limit}",
+    "!=": "fires at anything but {limit}",
+    "": "threshold {limit}",
+}
+"""How an alert's value is compared with its threshold, by `Alert.sign`."""
+
+
+def measured_of(metric: str, measured: str) -> str:
+    """What a value is of; a metric that is derived from several bears the name of one of them."""
+    if not measured or metric in measured:
+        return measured or metric
+    return f"{measured} of {metric}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alert:
     """One rule's alert on one attempt of a run. ``since_*`` is where its condition first held.
 
-    ``silenced`` is told where alerts are shown, of those that are open.
+    ``measured`` says what ``value`` is where it is not the metric's own, as the rule writes it, such as
+    ``mean(reward.mean, 25)``; ``sign`` how the rule compares it with ``threshold``: ``<``, ``<=``, ``>``, ``>=``,
+    ``==`` or ``!=``, "" where nobody knows. ``silenced`` is told where alerts are shown, of those that are open.
     """
 
     id: str
@@ -73,6 +94,8 @@ class Alert:
     metric: str = ""
     value: float | None = None
     threshold: float | None = None
+    measured: str = ""
+    sign: str = ""
     summary: str = ""
     advice: str = ""
     runbook: str = ""
@@ -83,6 +106,16 @@ class Alert:
     acknowledged_by: str = ""
     proposal: Proposal | None = None
     silenced: Silenced | None = None
+
+    @property
+    def of(self) -> str:
+        """What ``value`` is of: the metric, or what the rule makes of it."""
+        return measured_of(self.metric, self.measured)
+
+    @property
+    def limit(self) -> str:
+        """A sentence of `LIMITS`; "" without a threshold."""
+        return "" if self.threshold is None else LIMITS.get(self.sign, LIMITS[""])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

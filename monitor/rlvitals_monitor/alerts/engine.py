@@ -190,6 +190,8 @@ def build_alert(run: str, attempt: str, judgement: Judgement) -> Alert:
         metric=evaluation.metric,
         value=value,
         threshold=threshold,
+        measured=evaluation.measured,
+        sign=evaluation.sign,
         summary=fill(rule.summary, value, threshold, step, evaluation.metric) if rule is not None else "",
         advice=rule.description if rule is not None else "",
         runbook=rule.runbook if rule is not None else "",

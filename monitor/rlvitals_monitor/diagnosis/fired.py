@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from rlvitals.contract.alert import Alert, Severity
+from rlvitals.contract.alert import LIMITS, Alert, Severity, measured_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fired:
     """One alert from firing to its end; ``resolved`` is None while it is open. ``where`` names its token,
-    ``id`` the stored alert."""
+    ``id`` the stored alert; ``measured`` and ``limit`` are those of `Alert`."""
 
     alert: str
     severity: Severity
@@ -20,6 +20,8 @@ class Fired:
     metric: str = ""
     value: float | None = None
     threshold: float | None = None
+    measured: str = ""
+    limit: str = LIMITS[""]
     where: str = ""
     id: str = ""
 
@@ -36,6 +38,8 @@ class Fired:
             metric=alert.metric,
             value=alert.value,
             threshold=alert.threshold,
+            measured=alert.measured,
+            limit=alert.limit,
             id=alert.id,
         )
 
@@ -45,8 +49,9 @@ class Fired:
         where = f", {self.where}" if self.where else ""
         if self.value is None:
             return f"{self.alert} from step {self.fired}{where}"
-        limit = "" if self.threshold is None else f" against {_said(self.threshold)}"
-        return f"{self.alert} from step {self.fired}: {self.metric} = {_said(self.value)}{limit}{where}"
+        limit = "" if self.threshold is None else f" ({self.limit.format(limit=_said(self.threshold))})"
+        of = measured_of(self.metric, self.measured)
+        return f"{self.alert} from step {self.fired}: {of} = {_said(self.value)}{limit}{where}"
 
 
 def _said(value: float) -> str:

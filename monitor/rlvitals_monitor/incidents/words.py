@@ -97,8 +97,8 @@ def _evidence(alert: Alert) -> str:
     """A missing value is told as missing: a rule may fire because of it."""
     if not alert.metric:
         return alert.summary or "no metric"
-    limit = "" if alert.threshold is None else f" against {number(alert.threshold)}"
-    return f"{alert.metric} {number(alert.value)}{limit}"
+    limit = "" if alert.threshold is None else f", {alert.limit.format(limit=number(alert.threshold))}"
+    return f"{alert.of} {number(alert.value)}{limit}"
 
 
 def _until(alert: Alert) -> str:

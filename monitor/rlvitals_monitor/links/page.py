@@ -23,6 +23,7 @@ from rlvitals_monitor.control.quorum import persons
 from rlvitals_monitor.links.act import SILENCE_S, Voice
 from rlvitals_monitor.links.offer import Offer, Standing
 from rlvitals_monitor.links.words import words_in
+from rlvitals_monitor.notify.facts import measured
 from rlvitals_monitor.notify.language import Language, Phrase
 from rlvitals_monitor.notify.plain_text import NAME_LIMIT, TEXT_LIMIT, number, plain, run_name
 from rlvitals_monitor.store.links import LinkAct
@@ -199,15 +200,12 @@ def _of_command(command: CommandView, say: Phrase) -> list[tuple[str, str]]:
 
 
 def _of_alert(alert: Alert, say: Phrase) -> list[tuple[str, str]]:
-    value = say("missing") if alert.value is None else number(alert.value)
-    if alert.threshold is not None:
-        value = say("{value} (threshold {limit})", value=value, limit=number(alert.threshold))
     summary = f"{alert.rule} ({alert.severity.value}): {alert.summary}" if alert.summary else alert.rule
     return [
         (say("Alert"), plain(summary, TEXT_LIMIT)),
         (say("Since step"), f"{alert.since_step}"),
         (say("Over at step"), "" if alert.resolved_step is None else f"{alert.resolved_step}"),
-        (say("Value"), f"{plain(alert.metric, NAME_LIMIT)} {value}".strip()),
+        (say("Value"), f"{plain(alert.of, NAME_LIMIT)} {measured(alert, say)}".strip()),
     ]
 
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rlvitals_monitor.notify.language import Language, Phrase
+from rlvitals_monitor.notify.language import Language, Phrase, phrase_of
 
 
 def words_in(language: Language) -> Phrase:
-    known = CHINESE if language is Language.CHINESE else {}
+    """What the messages say too stands in their catalogue."""
+    known, told = CHINESE if language is Language.CHINESE else {}, phrase_of(language)
 
     def say(english: str, /, **values: object) -> str:
-        return known.get(english, english).format(**values)
+        return known[english].format(**values) if english in known else told(english, **values)
 
     return say
 
@@ -50,7 +51,6 @@ CHINESE: Mapping[str, str] = {
     "Project": "项目",
     "Alert": "告警",
     "Value": "数值",
-    "{value} (threshold {limit})": "{value}（阈值 {limit}）",
     "Since step": "起始步",
     "Over at step": "结束步",
     "Allowed": "允许范围",
@@ -60,7 +60,6 @@ CHINESE: Mapping[str, str] = {
     "Open until": "有效至",
     "Approved so far": "已批准",
     "{heard} of {wanted} people": "{wanted} 人中的 {heard} 人",
-    "missing": "缺失",
     "Reason, if you like": "理由（可选）",
     "You act as {who}.": "以 {who} 的身份操作。",
     "You are not signed in. It counts as one voice without a name, and is noted as from {who}.": (

@@ -29,8 +29,8 @@ def facts_of(item: Item, say: Phrase) -> list[tuple[str, str]]:
     if transition.after is AlertState.RESOLVED:
         facts.append((say("Resolved at step"), f"{transition.step}"))
         facts.append((say("Lasted"), _duration(transition, say)))
-    label = say("Value of {metric}", metric=alert.metric) if alert.metric else say("Value")
-    return [*facts, (label, _measured(alert, say)), *_proposed(alert, say)]
+    label = say("Value of {metric}", metric=alert.of) if alert.metric else say("Value")
+    return [*facts, (label, measured(alert, say)), *_proposed(alert, say)]
 
 
 def lines_of(items: Sequence[Item], say: Phrase, beyond: int = 0) -> str:
@@ -63,7 +63,7 @@ def _line(transition: Transition, say: Phrase) -> str:
         rule=rule,
         state=state,
         step=alert.since_step,
-        value=_measured(alert, say),
+        value=measured(alert, say),
     )
 
 
@@ -72,11 +72,12 @@ def _duration(transition: Transition, say: Phrase) -> str:
     return ", ".join(part for part in (lasted(transition.at - transition.alert.since_time, say), steps) if part)
 
 
-def _measured(alert: Alert, say: Phrase) -> str:
+def measured(alert: Alert, say: Phrase) -> str:
+    """The value, and how it is compared with what."""
     value = say("missing") if alert.value is None else number(alert.value)
     if alert.threshold is None:
         return value
-    return say("{value} (threshold {limit})", value=value, limit=number(alert.threshold))
+    return say("{value} ({limit})", value=value, limit=say(alert.limit, limit=number(alert.threshold)))
 
 
 def _proposed(alert: Alert, say: Phrase) -> list[tuple[str, str]]:

@@ -12,9 +12,9 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import NamedTuple
 
-from rlvitals.contract.alert import Truth
+from rlvitals.contract.alert import LIMITS, Truth, measured_of
 from rlvitals_monitor.rules.baselines import Slot
-from rlvitals_monitor.rules.program import Frame
+from rlvitals_monitor.rules.program import Frame, Side
 from rlvitals_monitor.rules.rule import Rule
 from rlvitals_monitor.rules.value import Number, Unknown, Verdict
 from rlvitals_monitor.rules.window import Window
@@ -50,7 +50,8 @@ class Evaluation(NamedTuple):
     ``truth`` is after ``of: [k, n]``; ``held`` is this step's expression alone (None: unknown). ``clear`` says
     whether an open alert may close. ``since_*`` is the first of the steps that make it active. ``argument`` is the
     action's, where the rule is active and has one. ``bounds`` says that ``value`` and ``threshold`` are values of
-    the metric. ``inputs`` is what `learn` wants to remember.
+    the metric; ``measured`` is what ``value`` is of where it is not the metric itself, and ``sign`` how they are
+    compared, as the rule writes them. ``inputs`` is what `learn` wants to remember.
     """
 
     truth: Truth
@@ -65,6 +66,17 @@ class Evaluation(NamedTuple):
     metric: str = ""
     argument: float | None = None
     bounds: bool = True
+    measured: str = ""
+    sign: str = ""
+
+    @property
+    def told(self) -> str:
+        """Such as ``kl.pull_ratio = 4 (fires above 1)``; "" without a value."""
+        if self.value is None:
+            return ""
+        limit = LIMITS.get(self.sign, LIMITS[""])
+        against = "" if self.threshold is None else f" ({limit.format(limit=f'{self.threshold:.4g}')})"
+        return f"{measured_of(self.metric, self.measured)} = {self.value:.4g}{against}"
 
 
 QUIET = Evaluation(Truth.INACTIVE, "", False)
@@ -129,7 +141,7 @@ def read(rule: Rule, window: Window, memory: RuleMemory) -> Reading:
     frame = Frame(window, memory.slots)
     for call in rule.remembering:
         call.read(frame)
-    return _reading(rule, frame)
+    return _reading(frame, *_shown(rule, frame))
 
 
 def depth_of(rules: Iterable[Rule]) -> dict[str, int]:
@@ -162,7 +174,8 @@ def _counted(rule: Rule, frame: Frame, memory: RuleMemory, held: bool, clear: Tr
     reason = f"held on {len(marks)} of the last {n} observed steps, {k} needed" if n > 1 else ""
     if len(marks) < k:
         return Evaluation(Truth.INACTIVE, reason, held=held, clear=clear, inputs=frame.inputs)
-    reading = _reading(rule, frame)
+    side, metric = _shown(rule, frame)
+    reading = _reading(frame, side, metric)
     return Evaluation(
         truth=Truth.ACTIVE,
         reason=reason,
@@ -176,6 +189,8 @@ def _counted(rule: Rule, frame: Frame, memory: RuleMemory, held: bool, clear: Tr
         metric=reading.metric,
         argument=_argument(rule, frame),
         bounds=reading.bounds,
+        measured="" if side is None or side.measured == metric else side.measured,
+        sign="" if side is None else side.sign,
     )
 
 
@@ -193,17 +208,22 @@ def _time(window: Window) -> datetime:
     return window.time
 
 
-def _reading(rule: Rule, frame: Frame) -> Reading:
-    """The first comparison that holds, else the first one, names value and threshold.
+def _shown(rule: Rule, frame: Frame) -> tuple[Side | None, str]:
+    """The comparison that names value and threshold, and its metric: the first that holds, else the first one.
 
     One of a metric that was measured goes before one that holds by its default alone.
     """
     sides = rule.expr.sides
     if not sides:
-        return Reading(_first(rule.expr.metrics), None, None)
+        return None, _first(rule.expr.metrics)
     held = [side for side in sides if side.truth(frame) is True] or [sides[0]]
     measured = ((side, name) for side in held for name in side.metrics if name in frame.values)
-    side, metric = next(measured, (held[0], held[0].metrics[0]))
+    return next(measured, (held[0], held[0].metrics[0]))
+
+
+def _reading(frame: Frame, side: Side | None, metric: str) -> Reading:
+    if side is None:
+        return Reading(metric, None, None)
     return Reading(metric, _known(side.value(frame)), _known(side.threshold(frame)), side.bounds)
 
 

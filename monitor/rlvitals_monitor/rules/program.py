@@ -92,13 +92,16 @@ class Remembering:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
     """A comparison of numbers, kept to say which value met which threshold. ``metrics`` are the left side's; where
-    ``bounds`` is False a difference, a slope or a product of them is compared, and no value of theirs."""
+    ``bounds`` is False a difference, a slope or a product of them is compared, and no value of theirs.
+    ``measured`` is the left side as it is written, ``sign`` how it is compared."""
 
     truth: Truthful
     value: Numeric
     threshold: Numeric
     metrics: tuple[str, ...]
     bounds: bool = True
+    measured: str = ""
+    sign: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,8 +151,17 @@ def _sides(node: Node) -> list[Side]:
     if not metrics:
         return []
     truth, value, threshold = _truth(node), _number(node.left), _number(node.right)
-    bounds = _keeps_measure(node.left)
-    return [Side(truth=truth, value=value, threshold=threshold, metrics=metrics, bounds=bounds)]
+    return [
+        Side(
+            truth=truth,
+            value=value,
+            threshold=threshold,
+            metrics=metrics,
+            bounds=_keeps_measure(node.left),
+            measured=node.left.text[1:-1] if isinstance(node.left, Arithmetic) else node.left.text,
+            sign=node.operator,
+        )
+    ]
 
 
 def _keeps_measure(node: Node) -> bool:
@@ -165,7 +177,8 @@ def _nonfinite_side(node: Node) -> list[Side]:
         return []
     metric = node.arguments[0]
     nothing: Numeric = lambda frame: Unknown("no threshold")  # noqa: E731
-    return [Side(truth=_truth(node), value=_number(metric), threshold=nothing, metrics=(metric.text,))]
+    value, name = _number(metric), metric.text
+    return [Side(truth=_truth(node), value=value, threshold=nothing, metrics=(name,), measured=name)]
 
 
 def _number(node: Node) -> Numeric:

@@ -59,7 +59,7 @@ def test_the_token_that_an_alert_is_about_is_named_in_the_evidence(app: FastAPI,
     (incident,) = client.get("/api/v1/runs/r1/incidents").json()
     assert incident["cause"] == "special_token_fault"
     assert incident["evidence"] == [
-        "forced_loss_tokens from step 2: policy.forced_loss_tokens = 16 against 0, "
+        "forced_loss_tokens from step 2: policy.forced_loss_tokens = 16 (fires above 0), "
         "token id 151645 '<|im_end|>' at position 12 of sample 3 under the loss mask"
     ]
 
@@ -197,7 +197,7 @@ def test_an_alert_that_no_cause_explains_is_an_incident_of_its_own(app: FastAPI,
     assert (incident["cause"], incident["confidence"]) == ("alert:mine.too_slow", "low")
     assert incident["headline"] == "The KL pull is stronger than the policy pull."
     text = client.get("/api/v1/runs/r1/incidents/alert:mine.too_slow/post-mortem").text
-    assert "kl.pull_ratio missing against 1" in text, "missing is no NaN"
+    assert "kl.pull_ratio missing, threshold 1" in text, "missing is no NaN"
 
 
 def test_an_incident_that_is_not_there_is_not_found(app: FastAPI, client: TestClient) -> None:

@@ -14,6 +14,8 @@ from rlvitals_monitor.incidents import words
 from rlvitals_monitor.incidents.markdown import write_markdown
 from rlvitals_monitor.incidents.page import write_page
 from rlvitals_monitor.incidents.view import Surroundings, last_healthy, unexplained, view_of
+from rlvitals_monitor.notify.facts import measured
+from rlvitals_monitor.notify.language import Language, phrase_of
 from rlvitals_monitor.notify.trend import Trend
 from tests.monitor.planted import NOW, a_transition, an_alert
 
@@ -62,7 +64,7 @@ def test_nan_the_infinities_and_missing_are_four_words_in_both_files(value: floa
     story = a_story(an_alert(value=value, fired_step=120))
     trend = Trend(metric="kl.pull_ratio", steps=(119, 120), values=(0.1, value), threshold=1.0)
     for file in (write_markdown(story, [trend], NOW), write_page(story, [trend], NOW)):
-        assert f"kl.pull_ratio {said} against 1" in file
+        assert f"kl.pull_ratio {said}, threshold 1" in file
 
 
 def test_nothing_that_was_kept_is_told_as_such() -> None:
@@ -100,6 +102,20 @@ def test_a_checkpoint_that_was_saved_while_another_critical_alert_held_is_not_he
     found = last_healthy(around, [late], 117)
     assert found is not None
     assert found.step == 30
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [(0.13, "0.13"), (math.nan, "NaN"), (math.inf, "+Inf"), (-math.inf, "-Inf"), (None, "missing")],
+)
+def test_a_difference_is_told_as_one_with_what_it_was_compared_with(value: float | None, said: str) -> None:
+    alert = an_alert(
+        metric="kl.k3", value=value, threshold=0.1, measured="kl.k3 - lag(kl.k3, 10)", sign=">", fired_step=120
+    )
+    told = f"kl.k3 - lag(kl.k3, 10) {said}, fires above 0.1"
+    (onset,) = words.onsets(a_story(alert))
+    assert onset.evidence == told
+    assert measured(alert, phrase_of(Language.CHINESE)).endswith("（高于 0.1 时触发）")
 
 
 @pytest.mark.parametrize(("after_s", "hours"), [(1800.0, 4.0), (-60.0, 0.0), (None, 0.0)])

@@ -98,6 +98,22 @@ def test_a_threshold_is_a_bound_of_the_metric_only_where_it_is_held_against_valu
     assert (found.truth, found.bounds) == (ACTIVE, bounds)
 
 
+@pytest.mark.parametrize(
+    ("expr", "told"),
+    [
+        ("kl.k3 > 1", "kl.k3 = 7 (fires above 1)"),
+        ("kl.k3 - kl.k2 >= 1", "kl.k3 - kl.k2 = 6 (fires at 1 or above)"),
+        ("mean(kl.k3, 1) < 2 * kl.k3", "mean(kl.k3, 1) = 7 (fires below 14)"),
+        ("kl.k3 == 7", "kl.k3 = 7 (fires at 7)"),
+        ("kl.k1 > 1", "kl.k1 = inf (fires above 1)"),
+        ("nonfinite(kl.coef)", "kl.coef = nan"),
+    ],
+)
+def test_it_is_told_what_was_compared_with_what_and_how(expr: str, told: str) -> None:
+    (found,) = judge(a_rule(expr), [{"kl.k3": 7.0, "kl.k2": 1.0, "kl.k1": INF, "kl.coef": NAN}])
+    assert found.told == told
+
+
 def test_the_action_s_argument_is_computed_on_the_step_that_is_active() -> None:
     rule = a_rule("kl.pull_ratio > 1", action="{command: set_kl_coef, argument: kl.coef * 0.5 / kl.pull_ratio}")
     quiet, loud, infinite = judge(
