@@ -10,7 +10,7 @@ DEMO_SECONDS ?= 150
 DEMO_OPEN ?= 1
 DEMO_FLAGS ?=
 
-.PHONY: help demo serve test test-providers fuzz fuzz-api crash-dispatcher test-trainers control-matrix check bench bench-cases bench-peers format docs browser clean screenshots
+.PHONY: help demo serve test test-providers fuzz fuzz-api crash-dispatcher test-trainers control-matrix check audit sbom bench bench-cases bench-peers format docs browser clean screenshots
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -65,13 +65,21 @@ test-trainers: $(VENV)/.dev ## real trainers in environments of their own, minut
 control-matrix: $(VENV)/.dev ## each command at each moment of real TRL runs, the service killed meanwhile: a table
 	@$(BIN)/python -m pytest tests/trainers/control_matrix $(PYTEST_FLAGS)
 
-check: $(VENV)/.dev ## format, lint, types, import rules, fresh docs; reports sizes
+check: $(VENV)/.dev ## format, lint, types, import rules, fresh docs, licences, known weaknesses; reports sizes
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 	@$(BIN)/python -m docs.generate --check
 	@$(BIN)/python -m benchmarks.sizes
+	@$(BIN)/python -m deploy.licences
+	@$(BIN)/python -m deploy.audit
+
+audit: $(VENV)/.dev ## known weaknesses of what is required; fails where no vulnerability service answers (OSV_URL)
+	@$(BIN)/python -m deploy.audit --strict
+
+sbom: $(VENV)/.dev ## what the client and the service are made of, as CycloneDX JSON, into dist/
+	@$(BIN)/python -m deploy.sbom dist
 
 bench: $(VENV)/.dev ## speed and memory, as ratios against a baseline in the same run
 	@$(BIN)/python -m benchmarks
