@@ -191,7 +191,9 @@ def _start(app: FastAPI, settings: Settings, with_worker: bool) -> None:
         if app.state.heartbeat is not None:
             app.state.heartbeat.start()
     if settings.role is not Role.ALL or not app.state.store.is_sqlite:
-        app.state.fanout = Fanout(app.state.store, app.state.live, heard=lambda: _wake(app))
+        intake = app.state.intake
+        app.state.fanout = Fanout(app.state.store, app.state.live, heard=lambda: _wake(app), noted=intake.note)
+        intake.told = app.state.fanout.spend
         app.state.fanout.start()
 
 

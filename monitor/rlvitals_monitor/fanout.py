@@ -1,4 +1,5 @@
-"""Live changes across processes: what is published here is told to the others, and theirs is published here.
+"""Live changes across processes: what is published here is told to the others, and theirs is published here; so is
+what is taken of quotas.
 
 Two threads and two connections beside the pool. Nothing here is needed for what is stored to be right: without it
 readers see a change when their wait is over, and the worker within a second.
@@ -10,7 +11,7 @@ import logging
 import secrets
 import sqlite3
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -29,13 +30,22 @@ log = logging.getLogger(__name__)
 
 
 class Fanout:
-    """``start`` it once and ``stop`` it at the end. ``heard`` is called when another process told of a change."""
+    """``start`` it once and ``stop`` it at the end. ``heard`` is called when another process told of a change,
+    ``noted`` with what it took of quotas."""
 
-    def __init__(self, store: Store, live: Live, *, heard: Callable[[], None] = lambda: None) -> None:
-        self._store, self._live, self._heard = store, live, heard
+    def __init__(
+        self,
+        store: Store,
+        live: Live,
+        *,
+        heard: Callable[[], None] = lambda: None,
+        noted: Callable[[Mapping[str, int]], None] = lambda _spent: None,
+    ) -> None:
+        self._store, self._live, self._heard, self._noted = store, live, heard, noted
         self._origin = secrets.token_hex(8)
         self._turn = threading.Condition()
         self._waiting: dict[str, None] = {}
+        self._spent: dict[str, int] = {}
         self._stopping = False
         self._threads = [
             threading.Thread(
@@ -73,6 +83,13 @@ class Fanout:
                 self._waiting = {"": None}
             self._turn.notify_all()
 
+    def spend(self, quota: str, cost: int) -> None:
+        """Never waits for the database. What does not fit is not told, so that others take too much for once."""
+        with self._turn:
+            if quota in self._spent or len(self._spent) < RUNS_MAX:
+                self._spent[quota] = self._spent.get(quota, 0) + cost
+            self._turn.notify_all()
+
     def _keep(self, work: Callable[[Line], None]) -> None:
         """Does ``work`` on a line, and on a new one whenever that is lost."""
         name, pause_s = work.__name__, RETRY_S
@@ -101,17 +118,21 @@ class Fanout:
     def _telling(self, line: Line) -> None:
         while True:
             with self._turn:
-                self._turn.wait_for(lambda: self._stopping or self._waiting)
-                if not self._waiting:
+                self._turn.wait_for(lambda: self._stopping or self._waiting or self._spent)
+                if not self._waiting and not self._spent:
                     return
                 self._turn.wait_for(lambda: self._stopping, GATHER_S)
                 runs, self._waiting = self._waiting, {}
-            line.tell(self._origin, runs)
+                spent, self._spent = self._spent, {}
+            line.tell(self._origin, runs, spent)
 
     def _hearing(self, line: Line) -> None:
         while not self._stopping:
-            for origin, runs in line.hear(HEAR_S):
+            for origin, runs, spent in line.hear(HEAR_S):
                 if origin == self._origin:
+                    continue
+                if spent:
+                    self._noted(spent)
                     continue
                 if runs and "" not in runs:
                     for run in runs:

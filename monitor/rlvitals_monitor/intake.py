@@ -1,7 +1,7 @@
 """How much is taken in at once, and of whom: bounded before memory grows, refused with when to come again.
 
-All of it is of one process; several collectors each have their own bounds. Whoever is refused keeps what it has in
-its journal, and sends it later.
+Room and turns are of one process; quotas also count what other processes say that they took. Whoever is refused
+keeps what it has in its journal, and sends it later.
 """
 
 from __future__ import annotations
@@ -9,9 +9,10 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from hashlib import blake2b
 
 import anyio
 from anyio import CapacityLimiter
@@ -104,34 +105,55 @@ def spend(bucket: Bucket | None, cost: float, now: float, *, per_minute: float) 
     It holds a minute's worth. A batch larger than what is left is taken while anything is left: else one larger
     than a whole minute's worth could never be.
     """
-    rate = per_minute / 60
-    left = per_minute if bucket is None else bucket.left + max(0.0, now - bucket.at) * rate
-    left = min(left, per_minute)
+    left = _left(bucket, now, per_minute)
     if left <= 0:
-        return Bucket(left=left, at=now), (1 - left) / rate
+        return Bucket(left=left, at=now), (1 - left) * 60 / per_minute
     return Bucket(left=left - cost, at=now), 0.0
 
 
+def _left(bucket: Bucket | None, now: float, per_minute: float) -> float:
+    if bucket is None:
+        return per_minute
+    return min(per_minute, bucket.left + max(0.0, now - bucket.at) * per_minute / 60)
+
+
 class Quota:
-    """A bucket for each of ``what``; those that were longest unused are forgotten first, which makes them full."""
+    """A bucket for each of ``what``; those that were longest unused are forgotten first, which makes them full.
+
+    Processes know a bucket by its name, which begins with ``what``'s first letter.
+    """
 
     def __init__(self, what: str, per_minute: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._what, self._per_minute, self._clock = what, per_minute, clock
         self._buckets: OrderedDict[str, Bucket] = OrderedDict()
         self._lock = threading.Lock()
 
-    def charge(self, key: str, cost: float) -> None:
-        """Raises `TooMany` with the moment at which there is something left."""
+    def charge(self, key: str, cost: int) -> str:
+        """The bucket's name, "" where there is no bound; raises `TooMany` with when there is something left."""
         if not self._per_minute:
-            return
+            return ""
+        name = self._what[0] + blake2b(key.encode(errors="replace"), digest_size=8).hexdigest()
         with self._lock:
-            bucket, wait_s = spend(self._buckets.get(key), cost, self._clock(), per_minute=self._per_minute)
-            self._buckets[key] = bucket
-            self._buckets.move_to_end(key)
-            if len(self._buckets) > BUCKETS_MAX:
-                self._buckets.popitem(last=False)
+            bucket, wait_s = spend(self._buckets.get(name), cost, self._clock(), per_minute=self._per_minute)
+            self._keep(name, bucket)
         if wait_s:
             raise TooMany(f"{self._what} {key[:200]!r} may report {self._per_minute} values a minute", wait_s)
+        return name
+
+    def note(self, name: str, cost: int) -> None:
+        """Another process took so much of it."""
+        if not self._per_minute or not name.startswith(self._what[0]):
+            return
+        with self._lock:
+            now = self._clock()
+            left = _left(self._buckets.get(name), now, self._per_minute)
+            self._keep(name, Bucket(left=left - cost, at=now))
+
+    def _keep(self, name: str, bucket: Bucket) -> None:
+        self._buckets[name] = bucket
+        self._buckets.move_to_end(name)
+        if len(self._buckets) > BUCKETS_MAX:
+            self._buckets.popitem(last=False)
 
 
 class Turns:
@@ -164,9 +186,12 @@ class Turns:
 
 
 class Intake:
+    """``told`` is called with a bucket's name and what was taken of it, to tell other processes."""
+
     def __init__(self, settings: IntakeSettings, clock: Callable[[], float] = time.monotonic) -> None:
         self.room = Room(settings.intake_bytes)
         self.turns = Turns(settings.run_at_once)
+        self.told: Callable[[str, int], None] = lambda _name, _cost: None
         self._runs = Quota("run", settings.run_values_per_minute, clock)
         self._tokens = Quota("token", settings.token_values_per_minute, clock)
 
@@ -176,9 +201,17 @@ class Intake:
         A run's is for each token: who may not report to a run must not be able to use its quota up.
         """
         cost = values_in(batch)
-        if cost:
-            self._runs.charge(f"{batch.run.id[:RUN_CHARS]} of {token}", cost)
-            self._tokens.charge(token, cost)
+        if not cost:
+            return
+        for quota, key in ((self._runs, f"{batch.run.id[:RUN_CHARS]} of {token}"), (self._tokens, token)):
+            if name := quota.charge(key, cost):
+                self.told(name, cost)
+
+    def note(self, spent: Mapping[str, int]) -> None:
+        """What other processes have taken, by their buckets' names."""
+        for name, cost in spent.items():
+            self._runs.note(name, cost)
+            self._tokens.note(name, cost)
 
 
 def values_in(batch: ReportBatch) -> int:

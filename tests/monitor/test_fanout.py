@@ -15,7 +15,7 @@ from sqlalchemy import text
 from rlvitals_monitor.fanout import Fanout
 from rlvitals_monitor.live import EVERYTHING, Live
 from rlvitals_monitor.store.engine import Store
-from rlvitals_monitor.store.line import PAYLOAD_BYTES_MAX, pack, unpack
+from rlvitals_monitor.store.line import COST_MAX, PAYLOAD_BYTES_MAX, Told, pack, pack_spent, unpack
 from tests.monitor.planted import plant_run
 
 PATIENCE_S = 20.0
@@ -91,6 +91,43 @@ def test_many_runs_go_out_in_as_many_payloads_as_it_takes(runs: list[str]) -> No
     payloads = list(pack("00ff", runs))
     assert all(len(payload.encode()) <= PAYLOAD_BYTES_MAX for payload in payloads)
     assert [run for payload in payloads for run in (unpack(payload) or ("", ()))[1]] == runs
+
+
+@given(st.dictionaries(st.from_regex(r"[rt][0-9a-f]{16}", fullmatch=True), st.integers(0, COST_MAX), max_size=450))
+def test_what_was_taken_of_many_quotas_goes_out_in_as_many_payloads_as_it_takes(spent: dict[str, int]) -> None:
+    payloads = list(pack_spent("00ff", spent))
+    assert all(len(payload.encode()) <= PAYLOAD_BYTES_MAX for payload in payloads)
+    heard = [unpack(payload) or Told("") for payload in payloads]
+    assert {name: cost for told in heard for name, cost in told.spent.items()} == spent
+
+
+def test_a_quota_can_be_given_nothing_back_by_a_notification() -> None:
+    for cost in ("-1", "NaN", "1e99", "true", "null", '"1"', str(COST_MAX + 1)):
+        assert unpack(f'["00ff",{{"r0123456789abcdef":{cost}}}]') is None
+    assert unpack('["00ff",{"a run":1}]') is None
+    assert unpack('["00ff","r1",{"r0123456789abcdef":1}]') is None
+
+
+@pytest.mark.postgres
+def test_what_is_taken_of_a_quota_is_known_in_another_process(postgres_url: str) -> None:
+    store, heard, known = Store(postgres_url), dict[str, int](), threading.Event()
+    here, there = (
+        Fanout(store, Live()),
+        Fanout(store, Live(), noted=lambda spent: (heard.update(spent), known.set())),
+    )
+    here.start()
+    there.start()
+    try:
+        for _ in range(200):  # the first may come before it listens
+            here.spend("r0123456789abcdef", 7)
+            if known.wait(0.1):
+                break
+        assert set(heard) == {"r0123456789abcdef"}
+        assert heard["r0123456789abcdef"] % 7 == 0
+    finally:
+        here.stop()
+        there.stop()
+        store.close()
 
 
 @given(st.text(max_size=200))

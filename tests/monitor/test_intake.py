@@ -59,6 +59,31 @@ def test_one_runs_quota_is_not_anothers_and_not_that_of_a_stranger_who_names_it(
     taken.charge(batch(step(1, 1, {"a": 1.0}), run="r2"), "owner")
 
 
+def test_what_one_collector_takes_of_a_quota_another_has_no_more() -> None:
+    settings = IntakeSettings(run_values_per_minute=10, token_values_per_minute=25)
+    here, there = (Intake(settings, clock=lambda: 0.0) for _ in range(2))
+    here.told = lambda name, cost: there.note({name: cost})
+    here.charge(batch(step(1, 1, dict.fromkeys("abcdefghij", math.nan))), "owner")
+    with pytest.raises(TooMany, match="run 'r1 of owner'"):
+        there.charge(batch(step(2, 2, {"a": 1.0})), "owner")
+    for run in ("r2", "r3"):
+        here.charge(batch(step(1, 1, dict.fromkeys("abcdefghij", math.inf)), run=run), "owner")
+    with pytest.raises(TooMany, match="token 'owner'"):
+        there.charge(batch(step(1, 1, {"a": 1.0}), run="r4"), "owner")
+    there.charge(batch(step(1, 1, {"a": 1.0}), run="r4"), "another")
+
+
+def test_what_is_refused_or_bound_by_nothing_is_not_told_to_others() -> None:
+    told: list[tuple[str, int]] = []
+    taken = Intake(IntakeSettings(run_values_per_minute=1), clock=lambda: 0.0)
+    taken.told = lambda name, cost: told.append((name, cost))
+    taken.charge(batch(step(1, 1, {"a": -math.inf}, missing={"b": "not asked"})), "owner")
+    with pytest.raises(TooMany):
+        taken.charge(batch(step(2, 2, {"a": 1.0})), "owner")
+    taken.charge(batch(), "owner")
+    assert [cost for _, cost in told] == [1], "of a run; a token is bound by nothing"
+
+
 def test_a_heartbeat_costs_nothing_so_that_a_run_over_its_quota_is_not_taken_for_dead() -> None:
     taken = Intake(IntakeSettings(run_values_per_minute=1), clock=lambda: 0.0)
     taken.charge(batch(step(1, 1, {"a": 1.0})), "owner")

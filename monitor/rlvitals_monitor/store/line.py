@@ -1,4 +1,4 @@
-"""How processes on one database tell each other that something of a run changed.
+"""How processes on one database tell each other that something of a run changed, and what they took of a quota.
 
 PostgreSQL: LISTEN and NOTIFY on a connection beside the pool. A notification is sent by itself, never within an
 ingest: NOTIFY takes a lock of the whole server at its transaction's commit. SQLite has nothing of the kind, so
@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import orjson
 from sqlalchemy import URL
@@ -26,17 +26,30 @@ PAYLOAD_BYTES_MAX = 7_500
 """PostgreSQL takes less than 8,000."""
 LOOK_S = 0.5
 """How often SQLite is asked whether somebody wrote."""
+SPENT_MAX = 200
+"""Quotas in one payload: a name and a cost take less than 37 bytes."""
+COST_MAX = 1 << 40
 _ORIGIN = re.compile(r"[0-9a-f]{1,32}")
+_QUOTA = re.compile(r"[a-z][0-9a-f]{16}")
+_NOTHING: Mapping[str, int] = {}
+
+
+class Told(NamedTuple):
+    """``runs`` changed, and of quotas ``spent`` was taken; neither: something changed, and nobody knows what."""
+
+    origin: str
+    runs: tuple[str, ...] = ()
+    spent: Mapping[str, int] = _NOTHING
 
 
 class Line(Protocol):
     """One connection. Every method raises the driver's own error when it is lost."""
 
-    def tell(self, origin: str, runs: Iterable[str]) -> None:
+    def tell(self, origin: str, runs: Iterable[str], spent: Mapping[str, int] = _NOTHING) -> None:
         """Tells all who listen, oneself included."""
 
-    def hear(self, timeout_s: float) -> list[tuple[str, tuple[str, ...]]]:
-        """(origin, runs) of what was told, [] where nothing was for ``timeout_s``; no runs: not known which."""
+    def hear(self, timeout_s: float) -> list[Told]:
+        """What was told, [] where nothing was for ``timeout_s``."""
 
     def close(self) -> None: ...
 
@@ -54,11 +67,11 @@ class PostgresLine:
         self._connection = psycopg.connect(address, autocommit=True, **network_timeouts(url))
         self._listens = False
 
-    def tell(self, origin: str, runs: Iterable[str]) -> None:
-        for payload in pack(origin, runs):
+    def tell(self, origin: str, runs: Iterable[str], spent: Mapping[str, int] = _NOTHING) -> None:
+        for payload in (*pack(origin, runs), *pack_spent(origin, spent)):
             self._connection.execute("SELECT pg_notify(%s, %s)", (CHANNEL, payload))
 
-    def hear(self, timeout_s: float) -> list[tuple[str, tuple[str, ...]]]:
+    def hear(self, timeout_s: float) -> list[Told]:
         if not self._listens:
             self._connection.execute(f"LISTEN {CHANNEL}")
             self._listens = True
@@ -77,13 +90,13 @@ class SqliteLine:
         self._version = self._read()
         self._pause = threading.Event()
 
-    def tell(self, origin: str, runs: Iterable[str]) -> None:
-        """What was written is seen by itself."""
+    def tell(self, origin: str, runs: Iterable[str], spent: Mapping[str, int] = _NOTHING) -> None:
+        """What was written is seen by itself. One process alone reports to SQLite."""
 
-    def hear(self, timeout_s: float) -> list[tuple[str, tuple[str, ...]]]:
+    def hear(self, timeout_s: float) -> list[Told]:
         self._pause.wait(min(timeout_s, LOOK_S))
         before, self._version = self._version, self._read()
-        return [] if self._version == before else [("", ())]
+        return [] if self._version == before else [Told("")]
 
     def close(self) -> None:
         self._pause.set()
@@ -108,15 +121,31 @@ def pack(origin: str, runs: Iterable[str]) -> Iterator[str]:
         yield orjson.dumps([origin, *packed]).decode()
 
 
-def unpack(payload: str) -> tuple[str, tuple[str, ...]] | None:
+def pack_spent(origin: str, spent: Mapping[str, int]) -> Iterator[str]:
+    """As `pack`, for what was taken of quotas."""
+    items = list(spent.items())
+    for first in range(0, len(items), SPENT_MAX):
+        yield orjson.dumps([origin, dict(items[first : first + SPENT_MAX])]).decode()
+
+
+def unpack(payload: str) -> Told | None:
     """None for what is not ours: whoever may log in to the database may notify."""
     try:
         words = orjson.loads(payload)
     except ValueError:
         return None
-    if not isinstance(words, list) or not words or not all(isinstance(word, str) for word in words):
+    if not isinstance(words, list) or not words or not isinstance(words[0], str):
         return None
-    origin, *runs = words
-    if not _ORIGIN.fullmatch(origin) or not all(run == "" or RUN_ID.fullmatch(run) for run in runs):
+    origin, *told = words
+    if not _ORIGIN.fullmatch(origin):
         return None
-    return origin, tuple(runs)
+    if len(told) == 1 and isinstance(told[0], dict):
+        return Told(origin, spent=told[0]) if all(map(_is_cost, told[0].items())) else None
+    if not all(isinstance(run, str) and (run == "" or RUN_ID.fullmatch(run)) for run in told):
+        return None
+    return Told(origin, tuple(told))
+
+
+def _is_cost(item: tuple[str, object]) -> bool:
+    name, cost = item
+    return bool(_QUOTA.fullmatch(name)) and type(cost) is int and 0 <= cost <= COST_MAX
