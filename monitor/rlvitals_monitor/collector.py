@@ -11,6 +11,7 @@ from anyio import CapacityLimiter, fail_after, to_thread
 from fastapi import APIRouter, Request
 from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
+from starlette.requests import ClientDisconnect
 
 from rlvitals.contract.codec import DecodeError
 from rlvitals.contract.command import Command, Outcome
@@ -109,6 +110,8 @@ async def _envelope(request: Request, limit: int, holding: Holding) -> Envelope:
                     raise TooLarge(f"expected at most {limit} bytes")
     except TimeoutError:
         raise TooSlow(f"expected the whole body within {BODY_S:g} s") from None
+    except ClientDisconnect:
+        raise TooSlow("expected the whole body, whose sender has left") from None
     return Envelope(
         body=bytes(body),
         media_type=media_type,

@@ -99,6 +99,22 @@ def test_a_body_that_never_ends_gives_its_place_up(monkeypatch: pytest.MonkeyPat
     assert room.held == 0
 
 
+def test_a_sender_that_leaves_in_the_middle_of_its_body_is_no_error_of_ours() -> None:
+    room = Room(1 << 20)
+
+    async def leaving() -> Any:
+        return {"type": "http.disconnect"}
+
+    async def scenario() -> None:
+        head = [(b"content-type", b"application/json")]
+        request = Request({"type": "http", "method": "POST", "headers": head, "query_string": b""}, leaving)
+        with room.hold() as holding, pytest.raises(TooSlow, match="has left"):
+            await collector._envelope(request, 1 << 20, holding)
+
+    anyio.run(scenario)
+    assert room.held == 0
+
+
 def endless() -> Iterator[bytes]:
     for _ in range(100):
         yield b" " * (1 << 20)
