@@ -56,13 +56,16 @@ class Cluster:
             now = datetime.now(timezone.utc)
             mailbox.request(connection, run, CommandKind.CHECKPOINT, None, "chaos", "", now)
 
-    def sync(self, spool: Path) -> str:
+    def sync(self, spool: Path, patience_s: float = 120.0) -> str:
         """`rlvitals sync` of a spool whose writers are gone: "" where all is stored, else why not."""
         inside = [] if self.outside is None else self.outside.enter
         command = [*inside, str(Path(sys.executable).parent / "rlvitals"), "sync", str(spool)]
         env = {**os.environ, **self.client_env(spool)}
-        done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=120, check=False)
-        return "" if done.returncode == 0 else f"{done.stdout}{done.stderr}"
+        try:
+            done = subprocess.run(command, env=env, capture_output=True, timeout=patience_s, check=False)
+        except subprocess.TimeoutExpired as error:
+            return f"it took longer than {patience_s:.0f} s: {(error.stderr or b'').decode()}"
+        return "" if done.returncode == 0 else f"{done.stdout.decode()}{done.stderr.decode()}"
 
     def client_env(self, spool: Path) -> dict[str, str]:
         return {

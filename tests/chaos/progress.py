@@ -12,13 +12,15 @@ from rlvitals_monitor.store.tables import attempts, evaluations
 from tests.chaos.cluster import Cluster
 from tests.chaos.trainer import whole_lines
 
+TAIL_BYTES = 2048
+
 
 def last_steps(cluster: Cluster) -> dict[str, int]:
     """How far each living trainer is, by its ledger's name."""
     found = {}
     for trainer in cluster.trainers:
-        lines = [line["step"] for line in read_ledger(trainer.ledger, tail=True)]
-        found[trainer.ledger.stem] = max(lines, default=0)
+        told = read_ledger(trainer.ledger, tail_bytes=TAIL_BYTES)
+        found[trainer.ledger.stem] = max((line["step"] for line in told), default=0)
     return found
 
 
@@ -40,8 +42,5 @@ def unjudged(cluster: Cluster) -> int:
         return connection.scalar(behind) or 0
 
 
-def read_ledger(ledger: Path, *, tail: bool = False) -> list[dict[str, Any]]:
-    if not ledger.exists():
-        return []
-    lines = whole_lines(ledger)
-    return [json.loads(line) for line in (lines[-3:] if tail else lines)]
+def read_ledger(ledger: Path, *, tail_bytes: int = 0) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in whole_lines(ledger, tail_bytes)] if ledger.exists() else []

@@ -15,8 +15,8 @@ import pytest
 
 from tests.chaos.rounds import Size, rounds
 
-SHORT_SEED = 1003
-"""Trainers are killed, and a collector is cut off the database."""
+SHORT_SEED = 1016
+"""Trainers are killed, and a collector's network is cut."""
 ALL_KINDS_ROUNDS = 50
 """In so many rounds each kind of fault occurs; a few rounds have only some of them."""
 pytestmark = [pytest.mark.slow, pytest.mark.postgres]

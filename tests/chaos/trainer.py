@@ -12,9 +12,11 @@ from __future__ import annotations
 import faulthandler
 import json
 import math
+import os
 import select
 import signal
 import sys
+import threading
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -23,6 +25,7 @@ from typing import Any
 
 TEXT_EVERY, LONG_TEXT_EVERY = 20, 3
 PAGE = 4096
+TASKS = "/proc/self/task"
 CHECKPOINT = {"checkpoint": ""}
 LONGEST_CALL_S = 2.0
 """Of all calls of a step, without the time in which the machine had no core for the trainer: dozens of processes
@@ -43,8 +46,9 @@ def main(run: str, ledger: Path, pace_s: float, skew_s: float, long_texts: bool)
     with ledger.open("a", buffering=1) as lines:
         while not select.select([sys.stdin], [], [], pace_s)[0]:
             step += 1
+            before = without_core_s()  # ahead of the clock: what is waited here is no part of the calls
             faulthandler.dump_traceback_later(LONGEST_CALL_S, file=stacks)
-            began, starved_s = perf_counter(), without_core_s()
+            began = perf_counter()
             vitals.report(step, values(step))
             if step % (LONG_TEXT_EVERY if long_texts else TEXT_EVERY) == 0:
                 vitals.text(step, 0, f"completion of step {step}" + "." * PAGE * long_texts)
@@ -53,7 +57,8 @@ def main(run: str, ledger: Path, pace_s: float, skew_s: float, long_texts: bool)
                 vitals.control.applied(command, step=step)
             took = perf_counter() - began
             faulthandler.cancel_dump_traceback_later()
-            told = {"took_s": took, "starved_s": without_core_s() - starved_s, "on_disk": on_disk(vitals)}
+            starved = starved_s(before, without_core_s())
+            told = {"took_s": took, "starved_s": starved, "on_disk": on_disk(vitals)}
             lines.write(json.dumps({"step": step, **told, "dropped": vitals.counters["dropped"]}) + "\n")
     vitals.close()
 
@@ -74,13 +79,20 @@ def values(step: int) -> dict[str, float]:
     }
 
 
-def without_core_s() -> float:
-    """How long the threads of this process have waited for a core, together; 0 where the kernel does not tell."""
-    total = 0
-    for thread in Path("/proc/self/task").glob("*/schedstat"):
-        with suppress(OSError):
-            total += int(thread.read_text().split()[1])
-    return total / 1e9
+def without_core_s() -> dict[str, float]:
+    """How long each thread of this process has waited for a core; {} where the kernel does not tell."""
+    found = {}
+    for thread in os.listdir(TASKS) if os.path.isdir(TASKS) else ():
+        with suppress(OSError), open(f"{TASKS}/{thread}/schedstat") as told:
+            found[thread] = int(told.read().split()[1]) / 1e9
+    return found
+
+
+def starved_s(before: dict[str, float], after: dict[str, float]) -> float:
+    """How long the training thread and one that it may have waited for had no core, each in its turn."""
+    waited = {thread: seconds - before.get(thread, 0.0) for thread, seconds in after.items()}
+    own = waited.pop(str(threading.get_native_id()), 0.0)
+    return own + max(waited.values(), default=0.0)
 
 
 def last_step(ledger: Path) -> int:
@@ -89,10 +101,14 @@ def last_step(ledger: Path) -> int:
     return max((json.loads(line).get("step", 0) for line in whole_lines(ledger)), default=0)
 
 
-def whole_lines(ledger: Path) -> list[str]:
-    """Without the last one where a kill tore it."""
-    text = ledger.read_text()
-    return text[: text.rfind("\n") + 1].splitlines()
+def whole_lines(ledger: Path, tail_bytes: int = 0) -> list[str]:
+    """Without the last one where a kill tore it; with ``tail_bytes`` those that lie within so much of the end."""
+    with ledger.open("rb") as file:
+        start = max(0, ledger.stat().st_size - tail_bytes) if tail_bytes else 0
+        file.seek(start)
+        text = file.read().decode()
+    lines = text[: text.rfind("\n") + 1].splitlines()
+    return lines[1:] if start else lines
 
 
 if __name__ == "__main__":
