@@ -18,14 +18,14 @@ def python_of(peer: str) -> Path:
 
 
 def environment(name: str, requirements: Sequence[str]) -> Path:
-    """The interpreter of the environment called so, made where it is not there yet. Raises as `python_of`."""
+    """The interpreter of the environment called so, made where it is not there or was of others. As `python_of`."""
     folder = CACHE / name
-    python, made = folder / "bin" / "python", folder / ".made"
-    if not made.exists():
+    python, made, of = folder / "bin" / "python", folder / ".made", "\n".join(requirements)
+    if not made.exists() or made.read_text() != of:
         print(f"· making an environment with {', '.join(requirements)}", flush=True)
         _call([sys.executable, "-m", "venv", "--clear", str(folder)])
         _call([str(python), "-m", "pip", "install", "--quiet", *requirements])
-        made.touch()
+        made.write_text(of)
     return python
 
 

