@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 from rlvitals.contract.language import preferred
+from rlvitals_monitor.incidents import evidence_words
 from rlvitals_monitor.notify.language import Language
 from rlvitals_monitor.notify.rule_words import translate
 
@@ -29,6 +30,8 @@ WORDS = frozenset(
     }
 )
 """Fields of answers that hold sentences of ours."""
+EVIDENCE = "evidence"
+"""The field that holds a list of what alerts prove."""
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -67,8 +70,13 @@ def told(plain: Any) -> Any:
 
 def _in_chinese(plain: Any) -> Any:
     if isinstance(plain, dict):
-        return {
-            name: _translated(value) if name in WORDS and isinstance(value, str) else _in_chinese(value)
-            for name, value in plain.items()
-        }
+        return {name: _field(name, value) for name, value in plain.items()}
     return [_in_chinese(one) for one in plain] if isinstance(plain, list) else plain
+
+
+def _field(name: str, value: Any) -> Any:
+    if name in WORDS and isinstance(value, str):
+        return _translated(value)
+    if name == EVIDENCE and isinstance(value, list):
+        return [evidence_words.in_chinese(one) if isinstance(one, str) else _in_chinese(one) for one in value]
+    return _in_chinese(value)

@@ -50,8 +50,14 @@ def reasons() -> Mapping[str, str]:
 
 
 @cache
+def numbers() -> Mapping[str, str]:
+    """Why a rule's number is what it is; as `sentences`."""
+    return _read("chinese_numbers.yaml")
+
+
+@cache
 def _known() -> Mapping[str, str]:
-    return {**reasons(), **sentences()}
+    return {**numbers(), **reasons(), **sentences()}
 
 
 def _read(name: str) -> Mapping[str, str]:

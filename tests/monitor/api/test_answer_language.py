@@ -17,8 +17,10 @@ from rlvitals.contract.alert import Severity
 from rlvitals.contract.report import RunInfo
 from rlvitals_monitor.api.answer_language import spoken, told
 from rlvitals_monitor.comparison.parting import WIDTH
+from rlvitals_monitor.incidents.evidence_words import in_chinese
 from rlvitals_monitor.notify.language import Language
-from rlvitals_monitor.notify.rule_words import reasons, translate
+from rlvitals_monitor.notify.rule_words import numbers, reasons, translate
+from rlvitals_monitor.rules.loader import load_rules
 from rlvitals_monitor.rules.rule import placeholders
 from rlvitals_monitor.store import pulse
 from rlvitals_monitor.store.ingest import store_batch
@@ -84,6 +86,37 @@ def test_only_sentences_of_ours_in_fields_of_ours_are_translated(value: Any) -> 
         spoken.reset(token)
     assert found == answer | {"reason": "已完成"}
     assert told(answer) is answer
+
+
+def test_the_severity_within_a_reason_is_translated_too() -> None:
+    assert translate("2 alerts firing: kl_drift is critical") == "2 条告警触发中：kl_drift 为 严重"
+
+
+def test_why_a_rules_number_is_what_it_is_is_told_for_every_rule_of_ours_and_for_no_other() -> None:
+    assert {" ".join(rule.reason.split()) for rule in load_rules() if rule.reason} == set(numbers())
+    assert all(CHINESE.search(chinese) for chinese in numbers().values())
+
+
+@pytest.mark.parametrize(
+    ("english", "chinese"),
+    [
+        ("kl_drift from step 7", "kl_drift 自第 7 步起"),
+        ("nan from step 7: policy.loss = NaN", "nan 自第 7 步起：policy.loss = NaN"),
+        ("r from step 7: a.b = +Inf (fires above 10)", "r 自第 7 步起：a.b = +Inf（高于 10 时触发）"),
+        (
+            "r from step 7: mean(a.b, 5) = -Inf (fires below -2e-05)",
+            "r 自第 7 步起：mean(a.b, 5) = -Inf（低于 -2e-05 时触发）",
+        ),
+        (
+            "r from step 7: a - b = 1.5 (threshold 1), token id 5 'at position' at position 3 of sample 2 "
+            "under the loss mask",
+            "r 自第 7 步起：a - b = 1.5（阈值 1），token id 5 'at position' 位置 3 样本 2 在损失掩码内",
+        ),
+        ("what a person wrote", "what a person wrote"),
+    ],
+)
+def test_evidence_is_told_with_its_names_numbers_and_tokens_as_they_are(english: str, chinese: str) -> None:
+    assert in_chinese(english) == chinese
 
 
 def test_each_reason_keeps_its_places_and_is_chinese() -> None:
