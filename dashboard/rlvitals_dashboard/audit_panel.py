@@ -8,6 +8,7 @@ from urllib.parse import quote
 from dash import dcc, html
 
 from rlvitals.contract.view import AuditView
+from rlvitals_dashboard.audit_words import detail_words, what_words
 from rlvitals_dashboard.components import LONGEST_NAME, Component, visible, when
 from rlvitals_dashboard.language import t
 from rlvitals_dashboard.line_table import line_table
@@ -22,7 +23,7 @@ def audit_table(lines: Sequence[AuditView], prefix: str) -> Component:
 
 
 def _row(line: AuditView, prefix: str) -> Component:
-    what: Component = html.Span(visible(line.what, 64))
+    what: Component = html.Span(visible(what_words(line.what), 64))
     if line.command_id:
         what = dcc.Link(what, href=f"{prefix}control/command/{quote(line.command_id, safe='')}")
     run = (
@@ -36,6 +37,6 @@ def _row(line: AuditView, prefix: str) -> Component:
             html.Td(visible(line.who, LONGEST_NAME)),
             html.Td(what),
             html.Td(run),
-            html.Td(visible(line.detail, 400), className="detail"),
+            html.Td(visible(detail_words(line.what, line.detail), 400), className="detail"),
         ]
     )

@@ -140,6 +140,7 @@ def _noted(alert: Alert, known: InForce, run: RunInfo | None) -> Alert:
 
 
 def _audit(conn: Connection, silence: Silence, who: str, what: str, now: datetime) -> None:
-    told = f"{silence.id}: {', '.join(str(m) for m in silence.matchers)} until {silence.ends_at.isoformat()}"
+    match = ", ".join(str(matcher) for matcher in silence.matchers)
+    told = f"{silence.id}: {match} until {silence.ends_at:%Y-%m-%d %H:%M} UTC"
     detail = f"{told}: {silence.why}" if silence.why else told
     append_audit(conn, at=now, run="", command="", who=who, what=what, detail=detail)
