@@ -1,4 +1,4 @@
-"""1, 2 and 4 collectors on one PostgreSQL, 1,000 runs: reports a second, lock waits, and cost as the store grows.
+"""1, 2 and 4 collectors on one PostgreSQL, 1,000 runs: reports a second, lock waits, memory, a growing store.
 
 Ratios: everything (trainers, collectors, PostgreSQL) shares this machine's cores. BENCH_COLLECTORS_SAMPLES is how
 far the store is grown (default 1,000,000; 10,000,000 for the full one).
@@ -8,10 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
+import subprocess
+import sys
 import tempfile
 import threading
+import urllib.request
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -20,10 +25,8 @@ from sqlalchemy import text
 from benchmarks.load import METRICS, Loaded, batches, load
 from rlvitals_monitor.store import tokens
 from rlvitals_monitor.store.engine import Store
-from tests.chaos.cluster import Server
-from tests.chaos.network import Network, free_port
+from tests.chaos.network import free_port
 from tests.chaos.postgres import running
-from tests.chaos.service import Nursery
 from tests.end_to_end.server import wait_until
 
 RUNS, STEPS, CONNECTIONS, ROUNDS = 1_000, 10, 32, 2
@@ -44,31 +47,41 @@ _PLANS = (
 )
 
 
-def main() -> None:
-    with tempfile.TemporaryDirectory() as folder, running(DISK_MIB) as postgres:
-        store, nursery, network = Store(postgres.url), Nursery(), Network()
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collector:
+    url: str
+    process: subprocess.Popen[bytes]
+    name: str
+
+    def answers(self) -> bool:
         try:
-            store.migrate()
-            token = tokens.make_token()
-            with store.begin() as connection:
-                tokens.register(connection, token, "load", {"ingest"}, datetime.now(timezone.utc))
-            _scale(Path(folder), postgres.url, postgres.port, store, nursery, network, token)
-        finally:
-            network.close()
-            nursery.close()
-            store.close()
+            urllib.request.urlopen(f"{self.url}/healthz", timeout=2).close()
+        except OSError:
+            return False
+        return True
 
 
-def _scale(
-    folder: Path, url: str, port: int, store: Store, nursery: Nursery, network: Network, token: str
-) -> None:
+def main() -> None:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        running(DISK_MIB) as postgres,
+        closing(Store(postgres.url)) as store,
+    ):
+        store.migrate()
+        token = tokens.make_token()
+        with store.begin() as connection:
+            tokens.register(connection, token, "load", {"ingest"}, datetime.now(timezone.utc))
+        _scale(Path(folder), postgres.url, store, token)
+
+
+def _scale(folder: Path, url: str, store: Store, token: str) -> None:
     turn, base = 0, 0.0
     print(
         f"{RUNS} runs, batches of {STEPS} steps x {METRICS} metrics, {CONNECTIONS} connections, "
         f"{os.cpu_count()} cores"
     )
-    with collectors(folder, url, port, max(COUNTS), nursery, network) as servers:
-        urls = [f"http://127.0.0.1:{server.port}" for server in servers]
+    with collectors(folder, url, max(COUNTS)) as servers:
+        urls = [server.url for server in servers]
         _send(urls, token, 1, turn)  # makes the runs and their series
         turn += 1
         for count in (*COUNTS, COUNTS[0]):
@@ -83,9 +96,9 @@ def _scale(
                 f"{loaded.percentile_s(0.5) * 1e3:.0f} ms, p99 {loaded.percentile_s(0.99) * 1e3:.0f} ms; "
                 f"{waits[0]} of {waits[1]} looks at a session found it waiting for a lock"
             )
-        for server in servers:
-            print(f"  {server.log.stem}: {_resident_mib(server.number):.0f} MiB resident")
+        _print_memory(servers)
         _grow(store, urls, token, turn)
+        _print_memory(servers)
     _plans(store)
 
 
@@ -121,33 +134,24 @@ def _plans(store: Store) -> None:
 
 
 @contextmanager
-def collectors(
-    folder: Path, url: str, port: int, count: int, nursery: Nursery, network: Network
-) -> Iterator[list[Server]]:
-    servers = []
-    for number in range(count):
-        name = f"collector{number}"
-        env = {"RLVITALS_DATABASE_URL": url, "RLVITALS_HOME": str(folder / name)}
-        servers.append(
-            Server(
-                role="collector",
-                port=free_port(),
-                skew_s=0.0,
-                env=env,
-                log=folder / f"{name}.log",
-                database=network.way(port),
-                nursery=nursery,
-            )
-        )
-    for server in servers:
-        server.start()
+def collectors(folder: Path, url: str, count: int) -> Iterator[list[Collector]]:
+    """So many processes of the service on one database, once each answers."""
+    started = []
     try:
-        for server in servers:
-            wait_until(server.answers, f"{server.log.stem} to answer")
-        yield servers
+        for number in range(count):
+            port, log = free_port(), folder / f"collector{number}.log"
+            env = {**os.environ, "RLVITALS_DATABASE_URL": url, "RLVITALS_HOME": str(folder / f"home{number}")}
+            command = [sys.executable, "-m", "rlvitals.cli", "serve", "--role", "collector", "--port", str(port)]
+            with log.open("wb") as out:
+                process = subprocess.Popen(command, env=env, stdout=out, stderr=subprocess.STDOUT)
+            started.append(Collector(url=f"http://127.0.0.1:{port}", process=process, name=log.stem))
+        for collector in started:
+            wait_until(collector.answers, f"{collector.name} to answer")
+        yield started
     finally:
-        for server in servers:
-            server.kill()
+        for collector in started:
+            collector.process.kill()
+            collector.process.wait()
 
 
 @contextmanager
@@ -170,6 +174,9 @@ def lock_waits(store: Store) -> Iterator[list[int]]:
         thread.join()
 
 
-def _resident_mib(number: int) -> float:
-    fields = Path(f"/proc/{number}/statm").read_text().split()
-    return int(fields[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
+def _print_memory(servers: Sequence[Collector]) -> None:
+    """Resident now and at the most."""
+    for server in servers:
+        status = Path(f"/proc/{server.process.pid}/status").read_text()
+        mib = {key: int(re.findall(rf"{key}:\s+(\d+)", status)[0]) / 1024 for key in ("VmRSS", "VmHWM")}
+        print(f"    {server.name}: {mib['VmRSS']:.0f} MiB resident, {mib['VmHWM']:.0f} at the most")

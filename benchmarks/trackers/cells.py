@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import statistics
+import subprocess
 import time
 from collections.abc import Callable
 from contextlib import closing
@@ -87,19 +88,19 @@ def _ingest(bench: Bench, runs: int) -> Told:
         until = time.monotonic() + 120.0
         while sum(1 for _ in place.folder.glob("ready-*")) < runs:
             if fed.poll() is not None or time.monotonic() > until:
-                return {"error": str(_words(bench, fed))}
+                return {"error": _words(bench, fed)}
             time.sleep(0.05)
         awaited = bench.start(place, "await", runs, count, INGEST_S)
         time.sleep(1.0)
         began = time.monotonic()
         (place.folder / "go").touch()
         seen = bench.answer(awaited)
-        told = bench.answer(fed, INGEST_S)
+        logged = _ended(bench, fed)
         kill(server)
         points = seen["found"] * SCALARS
         return {
             "points_s": points / (seen["seen"] - began),
-            "logged_s": told["ended"] - began,
+            "logged_s": logged and logged - began,
             "lost": count * runs - seen["found"],
             "bytes_a_point": _stored(bench, place) / max(points, 1),
         }
@@ -114,11 +115,19 @@ def _stored(bench: Bench, place: Place) -> int:
     return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file() and file.name != "server.log")
 
 
-def _words(bench: Bench, process: Any) -> Failed | str:
+def _ended(bench: Bench, fed: subprocess.Popen[str]) -> float | None:
+    """When the last trainer had closed its run; None for those that still log after all that time."""
+    try:
+        return float(bench.answer(fed, 5.0)["ended"])
+    except Failed:
+        return None
+
+
+def _words(bench: Bench, process: subprocess.Popen[str]) -> str:
     try:
         return str(bench.answer(process, 1.0))
     except Failed as failed:
-        return failed
+        return str(failed)
 
 
 def latency(bench: Bench) -> Told:
