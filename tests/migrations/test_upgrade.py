@@ -1,38 +1,75 @@
-"""A store that an older release has filled is brought to the newest schema with all that is in it."""
+"""A store that any older release has filled is brought to the newest schema with all that is in it."""
 
 from __future__ import annotations
 
 import json
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, MetaData, insert, text
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, MetaData, Table, insert, text
 
 import rlvitals_migrations
 from rlvitals.contract.report import Event, EventKind, RunInfo
 from rlvitals.contract.view import Light, RunState
+from rlvitals_monitor.database.partition import partition
 from rlvitals_monitor.store import runs, series, texts
 from rlvitals_monitor.store.engine import Store
 from rlvitals_monitor.store.ingest import store_batch
+from rlvitals_monitor.store.soundness import check
 from tests.monitor.batches import NOW, NOW_S, after, batch, step
 
-STORED = Path(__file__).with_name("stored_by_0001.json")
-"""The rows of a finished run as the first release wrote them: table → rows; bytes as ``{"hex": …}``."""
+STORED = Path(__file__).with_name("stored.json")
+"""Two runs and something in every table: table → rows with every column that any release had; bytes as
+``{"hex": …}``. A release has stored what it had tables and columns for."""
+RELEASED = sorted(
+    each.revision for each in ScriptDirectory(str(Path(rlvitals_migrations.__file__).parent)).walk_revisions()
+)[:-1]
+Rows = dict[str, list[dict[str, Any]]]
 NUMBERED = ("attempts", "series", "texts", "events")
 
 
 @pytest.fixture
 def upgraded(store: Store) -> Store:
-    with store.begin() as connection:
-        rlvitals_migrations.downgrade(connection, "0001")
-        _fill(connection, json.loads(STORED.read_text("utf-8")))
+    _store_as(store, "0001")
+    store.migrate()
+    return store
+
+
+@pytest.mark.parametrize("release", RELEASED)
+def test_what_each_release_stored_is_all_there_and_sound_after_the_upgrade(store: Store, release: str) -> None:
+    before = _store_as(store, release)
     assert not store.is_current()
     store.migrate()
     assert store.is_current()
-    return store
+    with store.read() as connection:
+        assert _rows(connection, before) == _shared(before, _tables(connection))
+        assert [found for found in check(connection) if found.fault] == []
+        assert {run: runs.read_run(connection, run, NOW).last_step for run in ("old-run", "r1")} == {
+            "old-run": 5,
+            "r1": 4,
+        }
+    with store.begin() as connection:
+        rlvitals_migrations.downgrade(connection, release)
+        assert _rows(connection, before) == before
+    store.migrate()
+    with store.read() as connection:
+        assert _rows(connection, before) == _shared(before, _tables(connection))
+
+
+@pytest.mark.postgres
+def test_an_upgraded_store_goes_into_parts_with_all_that_is_in_it(postgres_url: str) -> None:
+    with closing(Store(postgres_url)) as store:
+        before = _store_as(store, "0001")
+        store.migrate()
+        assert all(one.changed for one in partition(store, 4))
+        with store.read() as connection:
+            assert _rows(connection, before) == _shared(before, _tables(connection))
+            assert [found for found in check(connection) if found.fault] == []
 
 
 def test_a_run_is_as_it_was(upgraded: Store) -> None:
@@ -85,24 +122,25 @@ def test_its_client_goes_on_where_it_was_and_tells_what_the_old_release_had_no_p
         assert (told.well, told.summary) == (True, "1 of 1 hooks see")
 
 
-def test_what_a_newer_release_stored_outlives_the_way_down_and_up_again(upgraded: Store) -> None:
-    with upgraded.begin() as connection:
-        before = _rows(connection)
-        rlvitals_migrations.downgrade(connection, "0001")
-    upgraded.migrate()
-    with upgraded.read() as connection:
-        assert _rows(connection) == before
+def _store_as(store: Store, release: str) -> Rows:
+    """Makes of a new store one that a release has filled; what it has stored."""
+    with store.begin() as connection:
+        rlvitals_migrations.downgrade(connection, release)
+        _fill(connection, json.loads(STORED.read_text("utf-8")))
+        return _rows(connection, None)
 
 
 def _fill(connection: Connection, stored: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
-    old = MetaData()
-    old.reflect(connection)
+    old = _tables(connection)
     for name, rows in stored.items():
+        if name not in old:
+            continue
         plain = [
             {key: bytes.fromhex(v["hex"]) if isinstance(v, dict) and "hex" in v else v for key, v in row.items()}
             for row in rows
         ]
-        connection.execute(insert(old.tables[name]), plain)
+        kept = [{key: value for key, value in row.items() if key in old[name].c} for row in plain]
+        connection.execute(insert(old[name]), kept)
     if connection.dialect.name == "postgresql":
         for name in NUMBERED:
             connection.execute(
@@ -112,11 +150,30 @@ def _fill(connection: Connection, stored: Mapping[str, Sequence[Mapping[str, Any
             )
 
 
-def _rows(connection: Connection) -> dict[str, list[str]]:
-    """All rows of all tables that an older release had, in a form to compare."""
+def _rows(connection: Connection, like: Rows | None = None) -> Rows:
+    """All rows, of the tables and columns that ``like`` has where it is given."""
+    have = _tables(connection)
+    found = {
+        name: [dict(row) for row in connection.execute(table.select()).mappings()]
+        for name, table in have.items()
+        if name not in ("meta", "alembic_version") and (like is None or name in like)
+    }
+    return _sorted(found if like is None else _shared(found, {name: like[name][0] for name in found}))
+
+
+def _shared(rows: Rows, columns: Mapping[str, Any]) -> Rows:
+    """With those columns alone that are in ``columns`` of the same name."""
+    names = {name: getattr(columns[name], "c", columns[name]) for name in rows}
+    return _sorted(
+        {name: [{k: v for k, v in row.items() if k in names[name]} for row in rows[name]] for name in rows}
+    )
+
+
+def _sorted(rows: Rows) -> Rows:
+    return {name: sorted((dict(sorted(row.items())) for row in rows[name]), key=str) for name in rows}
+
+
+def _tables(connection: Connection) -> Mapping[str, Table]:
     have = MetaData()
     have.reflect(connection)
-    names = json.loads(STORED.read_text("utf-8"))
-    return {
-        name: sorted(str(tuple(row)) for row in connection.execute(have.tables[name].select())) for name in names
-    }
+    return have.tables
