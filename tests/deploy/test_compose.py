@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -32,6 +35,34 @@ def test_the_schema_would_have_found_a_fault(tmp_path: Path) -> None:
     wrong.write_text(COMPOSE.read_text().replace("restart: unless-stopped", "restarts: 7", 1))
     command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.compose-spec", str(wrong)]
     assert subprocess.run(command, capture_output=True, timeout=60, check=False).returncode == 1
+
+
+def test_compose_itself_reads_it_with_no_engine_at_hand() -> None:
+    docker = shutil.which("docker")
+    if not docker or subprocess.run([docker, "compose", "version"], capture_output=True, check=False).returncode:
+        pytest.skip("THE COMPOSE FILE IS NOT RESOLVED: there is no docker compose here")
+    asked = ["docker", "compose", "--file", str(COMPOSE), "config", "--quiet"]
+    told = {**os.environ, "DOCKER_HOST": "tcp://127.0.0.1:9", "RLVITALS_PUBLIC_URL": "https://x.example.org"}
+    done = subprocess.run(asked, env=told, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    del told["RLVITALS_PUBLIC_URL"]
+    done = subprocess.run(asked, env=told, capture_output=True, text=True, timeout=60, check=False)
+    assert "set it to the address" in done.stderr
+
+
+def test_what_is_waited_for_says_when_it_is_well(compose: dict[str, Any]) -> None:
+    for name, service in compose["services"].items():
+        for other, how in service.get("depends_on", {}).items():
+            assert how == {"condition": "service_healthy"}, name
+            assert "healthcheck" in compose["services"][other] or other in OURS, f"{name} waits for {other}"
+
+
+def test_what_a_service_names_is_defined(compose: dict[str, Any]) -> None:
+    for name, service in compose["services"].items():
+        assert set(service.get("networks", ())) <= set(compose["networks"]), name
+        assert set(service.get("depends_on", ())) <= set(compose["services"]), name
+    variables = set(re.findall(r"\$\{(\w+)", COMPOSE.read_text()))
+    assert variables == {"RLVITALS_PUBLIC_URL"}
 
 
 def test_every_service_has_limits_and_comes_back(compose: dict[str, Any]) -> None:

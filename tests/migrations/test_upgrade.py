@@ -20,7 +20,9 @@ from rlvitals_monitor.database.partition import partition
 from rlvitals_monitor.store import runs, series, texts
 from rlvitals_monitor.store.engine import Store
 from rlvitals_monitor.store.ingest import store_batch
+from rlvitals_monitor.store.partitions import LARGE
 from rlvitals_monitor.store.soundness import check
+from rlvitals_monitor.store.tables import events as event_table
 from tests.monitor.batches import NOW, NOW_S, after, batch, step
 
 STORED = Path(__file__).with_name("stored.json")
@@ -70,6 +72,22 @@ def test_an_upgraded_store_goes_into_parts_with_all_that_is_in_it(postgres_url: 
         with store.read() as connection:
             assert _rows(connection, before) == _shared(before, _tables(connection))
             assert [found for found in check(connection) if found.fault] == []
+
+
+@pytest.mark.postgres
+def test_no_migration_writes_a_large_table_anew(postgres_url: str) -> None:
+    with closing(Store(postgres_url)) as store:
+        _store_as(store, "0001")
+        before = _files(store)
+        store.migrate()
+        assert _files(store) == before
+
+
+def _files(store: Store) -> dict[str, int]:
+    """The file that each of the large tables is in: a table that is written anew is in another."""
+    query = text("SELECT pg_relation_filenode(to_regclass(:name))")
+    with store.read() as connection:
+        return {table.name: connection.scalar(query, {"name": table.name}) for table in (*LARGE, event_table)}
 
 
 def test_a_run_is_as_it_was(upgraded: Store) -> None:
