@@ -24,7 +24,7 @@ from benchmarks.trackers.contender import Contender, Place, contender
 
 ROOT = Path(__file__).resolve().parents[2]
 TASK_S = 150.0
-READY_S = 90.0
+READY_S = 120.0
 QUIET = {"DO_NOT_TRACK": "1", "PYTHONWARNINGS": "ignore", "TQDM_DISABLE": "1"}
 
 
@@ -96,6 +96,9 @@ class Bench:
         arguments = [word.format(bin=self.python.parent) for word in self.of.serve(place)]
         if not arguments:
             return None
+        prepare = getattr(self.of, "prepare", None)
+        if prepare is not None and not (place.folder / "server.log").exists():
+            self.run(place, prepare(place))
         with (place.folder / "server.log").open("ab") as log:
             server = subprocess.Popen(
                 [str(self.python), *arguments],

@@ -10,7 +10,7 @@ from benchmarks.trackers.contender import Opened, Place, Point, get
 SHOWN = "SwanLab local"
 REQUIREMENTS = ("swanlab[dashboard]==0.10.3", "setuptools<81")
 IMPORT = "from swanlab import init, log"
-READY = "/api/v1/project"
+READY = "/"
 WITHOUT = {"outage": "its dashboard only reads files"}
 
 
@@ -18,8 +18,20 @@ def environment(place: Place) -> Mapping[str, str]:
     return {"SWANLAB_SAVE_DIR": str(place.folder / "home"), "SWANLAB_LOG_DIR": str(place.folder / "logs")}
 
 
-def serve(place: Place) -> list[str]:
+FIRST_RUN = """
+import sys, swanlab
+run = swanlab.init(project="bench", name="first", mode="local", log_dir=sys.argv[1])
+run.finish()
+"""
+
+
+def prepare(place: Place) -> list[str]:
+    """Its dashboard sees no run where there was none when it began."""
     (place.folder / "logs").mkdir(exist_ok=True)
+    return ["-c", FIRST_RUN, str(place.folder / "logs")]
+
+
+def serve(place: Place) -> list[str]:
     return ["-m", "swanlab", "watch", str(place.folder / "logs"), "--port", str(place.port)]
 
 
