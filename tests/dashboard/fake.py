@@ -194,12 +194,12 @@ class FakeService:
     async def _one_run(self, run: str) -> Response:
         return _json(self.runs[run]) if run in self.runs else _problem(404, "No such run", f"no run {run!r}")
 
-    async def _overview(self, run: str) -> Response:
+    async def _overview(self, run: str, metrics: bool = True) -> Response:
         if run not in self.runs:
             return await self._one_run(run)
         told = RunOverview(
             run=self.runs[run],
-            metrics=tuple(self.metrics()),
+            metrics=tuple(self.metrics()) if metrics else None,
             alerts=tuple(self.alerts.values()),
             commands=tuple(self.commands.values()),
             rules=tuple(self.rules),

@@ -16,7 +16,7 @@ from rlvitals_dashboard.figures import SMOOTH, VALUE
 from rlvitals_dashboard.live import LONGEST_TAIL, Pulse, fingerprint
 from rlvitals_dashboard.panels import FOLDED
 from rlvitals_dashboard.run_beat import beat_of, fresh_points
-from rlvitals_dashboard.run_snapshot import PARTS, Snapshot
+from rlvitals_dashboard.run_snapshot import MANY_METRICS, PARTS, Snapshot
 from rlvitals_dashboard.run_view import Glance, View
 from tests.dashboard.fake import COOKIE, RUN, START, FakeService
 from tests.dashboard.synthetic import grow, lively
@@ -248,3 +248,29 @@ def test_attempts_before_the_newest_are_drawn_behind_it_and_none_behind_a_chosen
     now = asyncio.run(_snapshot(fake))
     assert [a.id for a in now.earlier(VIEW)] == ["a4", "a3", "a2"]
     assert now.earlier(replace(VIEW, attempt="a5")) == []
+
+
+@pytest.mark.parametrize(("metrics", "listed"), [(10, 2), (2 * MANY_METRICS, 1)])
+def test_a_long_list_of_metrics_is_not_asked_for_in_each_beat(
+    metrics: int, listed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake, asked = FakeService(), list[bool]()
+    for number in range(metrics):
+        fake.put(f"own.{number:04}", {1: math.nan if number % 2 else math.inf})
+    overview = Api.overview
+
+    async def counted(api: Api, run: str, attempt: str = "", *, metrics: bool = True) -> Any:
+        asked.append(metrics)
+        return await overview(api, run, attempt, metrics=metrics)
+
+    monkeypatch.setattr(Api, "overview", counted)
+
+    async def main() -> tuple[Snapshot, Snapshot]:
+        visitor.set(Visitor(cookie=COOKIE, host="localhost"))
+        async with Api.of_app(fake.app) as api:
+            return await Snapshot.take(api, VIEW), await Snapshot.take(api, VIEW)
+
+    one, other = asyncio.run(main())
+    assert sum(asked) == listed
+    assert one.prints(VIEW)["charts"] == other.prints(VIEW)["charts"]
+    assert [m.metric for m in one.drawn(VIEW)] == [m.metric for m in other.drawn(VIEW)] != []

@@ -72,13 +72,14 @@ def _overview(
     number, _ = runs.find_attempt(connection, run, attempt) if attempt else (newest, "")
     raised, _ = alerts.page(connection, run=run, limit=LISTED_MAX)
     asked, _ = commands.page(connection, run=run, limit=LISTED_MAX)
+    view = runs.read_run(connection, run, now)
     return RunOverview(
-        run=runs.read_run(connection, run, now),
+        run=view,
         metrics=tuple(series.read_metrics(connection, number)) if with_metrics else None,
         alerts=noted(connection, raised, now),
         commands=asked,
         rules=standing(connection, rules, newest),
-        incidents=tuple(book.of_attempt(connection, run, attempt, now)),
+        incidents=tuple(book.of_attempt(connection, run, attempt, now, view)),
         texts=tuple(texts.read_texts(connection, run, step=None, limit=FEW)),
         hooks=runs.read_hooks(connection, run, attempt, now),
         checkpoints=tuple(texts.read_events(connection, run, limit=FEW, kind=EventKind.CHECKPOINT)),

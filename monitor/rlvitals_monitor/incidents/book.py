@@ -27,14 +27,15 @@ COMMANDS_MAX = 200
 RUNS_MAX = 200
 
 
-def of_attempt(conn: Connection, run: str, attempt: str | None, now: datetime) -> list[IncidentView]:
-    """By onset; ``attempt`` None is the newest. Raises `NotFound`."""
+def of_attempt(
+    conn: Connection, run: str, attempt: str | None, now: datetime, known: RunView | None = None
+) -> list[IncidentView]:
+    """By onset; ``attempt`` None is the newest, ``known`` the run where it was just read. Raises `NotFound`."""
     number, chosen = runs.find_attempt(conn, run, attempt)
     own = _own(conn, run, chosen)
     told = [one for one in map(Fired.of, own) if one is not None]
-    return _incidents(
-        conn, runs.read_run(conn, run, now), chosen, own, [_witnessed(conn, number, o) for o in told]
-    )
+    view = known or runs.read_run(conn, run, now)
+    return _incidents(conn, view, chosen, own, [_witnessed(conn, number, o) for o in told])
 
 
 def open_ones(conn: Connection, now: datetime) -> list[IncidentView]:

@@ -52,7 +52,7 @@ def test_it_says_what_its_parts_say(app: FastAPI, client: TestClient) -> None:
         events=[{"seq": 4, "time_s": NOW_S, "kind": "checkpoint", "payload": {"path": "c1"}}],
     )
     with app.state.store.begin() as connection:
-        plant_transition(connection, a_transition(an_alert(attempt="a1")))
+        plant_transition(connection, a_transition(an_alert(attempt="a1", fired_step=120)))
     whole = overview(client)
     for name, path in PARTS.items():
         told = client.get(f"/api/v1{path}").json()
