@@ -6,6 +6,7 @@ COPY client client
 COPY monitor monitor
 COPY dashboard dashboard
 COPY migrations migrations
+COPY docs/runbooks docs/runbooks
 RUN python -m venv /opt/rlvitals \
  && /opt/rlvitals/bin/pip install --no-cache-dir --constraint constraints.txt '.[server,postgres]'
 

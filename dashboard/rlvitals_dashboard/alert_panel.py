@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dash import html
+from dash import dcc, html
 
 from rlvitals.contract.alert import Alert, AlertState, Silenced
 from rlvitals_dashboard.asking import do
 from rlvitals_dashboard.components import LONGEST_NAME, Component, folded, mark, visible, when
 from rlvitals_dashboard.language import t, woven
+from rlvitals_dashboard.nav import PREFIX
+from rlvitals_dashboard.runbooks import runbook_of
 from rlvitals_dashboard.theme import ALERT_STATES, SEVERITIES
 from rlvitals_dashboard.words import number
 
@@ -60,8 +62,8 @@ def evidence(alert: Alert) -> list[Component]:
     if alert.metric:
         words += [html.Code(alert.of), " "]
     if alert.value is not None:
-        words += [html.B(number(alert.value)), ", "]
-        words += [*woven(alert.limit, limit=html.B(number(alert.threshold))), ", "] if alert.limit else []
+        words += [html.B(number(alert.value)), t(", ")]
+        words += [*woven(alert.limit, limit=html.B(number(alert.threshold))), t(", ")] if alert.limit else []
     words += [t("since step {step}", step=alert.since_step)]
     if alert.resolved_step is not None:
         words += [t(", over at step {step}", step=alert.resolved_step)]
@@ -71,9 +73,15 @@ def evidence(alert: Alert) -> list[Component]:
 def _runbook(runbook: str) -> list[Component]:
     if runbook.startswith(("https://", "http://", "/")):
         return [html.A(t("Runbook"), href=runbook, target="_blank", rel="noreferrer noopener")]
-    return (
+    return runbook_link(runbook) or (
         [html.Span(woven("Runbook: {runbook}", runbook=html.Code(runbook)), className="muted")] if runbook else []
     )
+
+
+def runbook_link(runbook: str) -> list[Component]:
+    """Where it came with the rules, and so is shown here."""
+    name = runbook_of(runbook)
+    return [dcc.Link(t("Runbook"), href=f"{PREFIX}runbook/{name}")] if name else []
 
 
 def _deeds(alert: Alert) -> list[Component]:

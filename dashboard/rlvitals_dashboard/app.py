@@ -16,6 +16,7 @@ from fastapi.responses import JSONResponse
 
 from rlvitals_dashboard import deeds, nav, problem_banner, run_browser
 from rlvitals_dashboard.api import Api, ApiError
+from rlvitals_dashboard.chart_route import add_chart_route
 from rlvitals_dashboard.components import Component, visible
 from rlvitals_dashboard.crash_notice import crash_page, tell_crash
 from rlvitals_dashboard.failed_page import failed_page, no_such_page
@@ -36,6 +37,7 @@ from rlvitals_dashboard.pages import rule as rule_page
 from rlvitals_dashboard.pages import rule_edit as rule_edit_page
 from rlvitals_dashboard.pages import rules as rules_page
 from rlvitals_dashboard.pages import run as run_page
+from rlvitals_dashboard.pages import runbook as runbook_page
 from rlvitals_dashboard.pages import runs as runs_page
 from rlvitals_dashboard.pages import service as service_page
 from rlvitals_dashboard.pages import settings as settings_page
@@ -44,7 +46,7 @@ from rlvitals_dashboard.pages import texts as texts_page
 from rlvitals_dashboard.shell import shell
 from rlvitals_dashboard.theme import css_variables
 
-COMMAND, RULE = "control/command/", "rules/rule/"
+COMMAND, RULE, RUNBOOK = "control/command/", "rules/rule/", "runbook/"
 _WIRE = re.compile(r"(?:_dash-ws-callback|dash-ws-worker[\w.-]*\.js(?:\?[\w=.&-]*)?)(?=\")")
 """Addresses of the socket and of its worker in Dash's configuration."""
 _ASSETS = Path(__file__).parent / "assets"
@@ -86,6 +88,7 @@ def create_dash(server: FastAPI, api: Api, prefix: str = PREFIX) -> Dash:
         **options,
     )
     app.layout = lambda: shell(prefix)
+    add_chart_route(server, api, prefix)
     _name_the_language(app)
     _register_router(app, api, prefix)
     _register_browser(app)
@@ -190,6 +193,8 @@ async def _page(api: Api, prefix: str, place: str, query: dict[str, str]) -> Com
         return await RUN_PAGES[part](api, prefix, unquote(run), query)
     if place.startswith(RULE):
         return await rule_page.layout(api, prefix, place.removeprefix(RULE))
+    if place.startswith(RUNBOOK):
+        return runbook_page.layout(prefix, place.removeprefix(RUNBOOK))
     if place.startswith(COMMAND):
         return await command_page.layout(api, prefix, unquote(place.removeprefix(COMMAND)))
     return no_such_page(prefix)

@@ -10,8 +10,11 @@ from urllib.parse import quote, urlencode
 from dash import dcc, html
 
 from rlvitals.contract.alert import Truth
+from rlvitals.contract.command import CommandKind
 from rlvitals.contract.rulebook import BoardRun, RuleBoardRow, RuleBoardView, StandingView
+from rlvitals_dashboard.alert_panel import runbook_link
 from rlvitals_dashboard.asking import ask_once, do, say, subject_of
+from rlvitals_dashboard.command_panel import KINDS
 from rlvitals_dashboard.components import LONGEST_NAME, Component, aria, mark, panel, visible
 from rlvitals_dashboard.language import phrase, t
 from rlvitals_dashboard.line_table import line_table
@@ -168,13 +171,20 @@ def about(row: RuleBoardRow) -> Component:
     """What it says, when it fires and why this number; where it is written."""
     facts = [
         (t("What it says"), html.P(visible(row.summary, 800))),
-        (t("Fires when"), html.Pre(visible(row.expr, 2000), className="code")),
+        (t("Fires when"), html.Pre(visible(_bare(row.expr), 2000), className="code")),
         (t("Why this number"), html.P(visible(row.reason, 800)) if row.reason else None),
-        (t("What it proposes"), html.P(row.acts.replace("_", " ")) if row.acts else None),
+        (t("What it proposes"), html.P(t(KINDS[CommandKind(row.acts)])) if row.acts else None),
+        (t("What to check"), runbook_link(f"docs/runbooks/{row.rule}.md") or None),
         (t("Written in"), html.P(html.Code(visible(row.where, 300)))),
     ]
     told = [part for name, value in facts if value is not None for part in (html.Dt(name), html.Dd(value))]
     return panel(t("The rule"), html.Dl(told, className="told"))
+
+
+def _bare(expr: str) -> str:
+    """Without the brackets around one comparison."""
+    inner = expr[1:-1]
+    return inner if expr[:1] == "(" and expr[-1:] == ")" and "(" not in inner and ")" not in inner else expr
 
 
 def standings_table(row: RuleBoardRow, runs: Sequence[BoardRun], prefix: str) -> Component:

@@ -75,7 +75,7 @@ def _well(run: RunView, rules: Sequence[RuleView], *, informs: bool) -> Componen
 def _since(incident: IncidentView) -> Component:
     step = incident.onset_step if incident.since_step is None else incident.since_step
     words: list[Component] = [t("step {step}", step=step)]
-    words += [", ", when(incident.onset_at)] if incident.onset_at else []
+    words += [t(", "), when(incident.onset_at)] if incident.onset_at else []
     if incident.gpu_hours is not None:
         words.append(t(", {hours} GPU-hours", hours=gpu_hours(incident.gpu_hours)))
     return html.Span(words)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rlvitals_dashboard.app import COMMAND, PAGES, RULE, RUN_PAGES
+from rlvitals_dashboard.app import COMMAND, PAGES, RULE, RUN_PAGES, RUNBOOK
 
 RUN = "run/"
 
@@ -31,6 +31,7 @@ def addresses(run: str, command: str, rule: str, other: str) -> dict[str, str]:
         "settings/shares": "/ui/settings/shares",
         "settings/retention": "/ui/settings/retention",
         RULE: f"/ui/rules/rule/{rule}",
+        RUNBOOK: f"/ui/runbook/{rule.partition('/')[0]}",
         COMMAND: f"/ui/control/command/{command}",
         RUN: below,
         f"{RUN}texts": f"{below}/texts",
@@ -40,7 +41,7 @@ def addresses(run: str, command: str, rule: str, other: str) -> dict[str, str]:
 
 def places() -> set[str]:
     """What the dashboard has."""
-    return {*PAGES, *(f"{RUN}{part}" for part in RUN_PAGES), COMMAND, RULE}
+    return {*PAGES, *(f"{RUN}{part}" for part in RUN_PAGES), COMMAND, RULE, RUNBOOK}
 
 
 def missing(known: Mapping[str, str]) -> set[str]:

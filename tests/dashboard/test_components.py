@@ -55,8 +55,8 @@ def test_alerts_are_sorted_firing_first_and_worst_first(fake: FakeService) -> No
 
 
 def test_an_alerts_value_may_be_nan_and_says_so(fake: FakeService) -> None:
-    one = replace(fake.alerts["al-3"], value=-math.inf, measured="mean(reward.mean, 25)", sign="<")
-    assert "mean(reward.mean, 25) −Inf, fires below 0, since" in said(alert_panel.alert_card(one))
+    one = replace(fake.alerts["al-3"], value=-math.inf, measured="mean(gradient.norm, 25)", sign="<")
+    assert "mean(gradient.norm, 25) −Inf, fires below 0, since" in said(alert_panel.alert_card(one))
     assert "NaN, threshold 0" in said(alert_panel.alert_card(fake.alerts["al-3"]))
 
 

@@ -33,8 +33,13 @@ def translate(text: str) -> str:
     for pattern, chinese in _filled():
         found = pattern.fullmatch(sentence)
         if found is not None:
-            return _put(chinese, {name: known.get(part, part) for name, part in found.groupdict().items()})
+            return _put(chinese, {name: _value(name, part) for name, part in found.groupdict().items()})
     return text
+
+
+def _value(name: str, part: str) -> str:
+    """Any of several metrics may be meant."""
+    return _known().get(part, part.replace(" or ", " 或 ") if name in ("metric", "metrics") else part)
 
 
 @cache

@@ -89,7 +89,7 @@ def test_only_sentences_of_ours_in_fields_of_ours_are_translated(value: Any) -> 
 
 
 def test_the_severity_within_a_reason_is_translated_too() -> None:
-    assert translate("2 alerts firing: kl_drift is critical") == "2 条告警触发中：kl_drift 为 严重"
+    assert translate("2 alerts firing: kl_drift is critical") == "2 条告警触发中：kl_drift 为严重"
 
 
 def test_why_a_rules_number_is_what_it_is_is_told_for_every_rule_of_ours_and_for_no_other() -> None:
