@@ -71,7 +71,7 @@ class Bench:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            start_new_session=True,
+            preexec_fn=os.setpgrp,
         )
 
     def answer(self, process: subprocess.Popen[str], limit_s: float = TASK_S) -> dict[str, Any]:
@@ -107,7 +107,7 @@ class Bench:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                start_new_session=True,
+                preexec_fn=os.setpgrp,
             )
         until = time.monotonic() + READY_S
         while not _answers(f"{place.url}{self.of.READY}"):

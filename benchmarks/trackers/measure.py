@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import statistics
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -25,6 +27,7 @@ ROUNDS = int(os.environ.get("BENCH_ROUNDS", "3"))
 
 def measure(names: Sequence[str], cells: Sequence[str]) -> None:
     """Each cell of each contender, kept as soon as it is known; what fails is told and kept too."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that no server is left behind
     with _postgres() as shared:
         benches = [bench for name in names if (bench := _bench(name, shared)) is not None]
         for cell in cells:
