@@ -51,7 +51,7 @@ from rlvitals_dashboard.api_wire import Refused as Refused
 from rlvitals_dashboard.api_wire import SignInNeeded as SignInNeeded
 from rlvitals_dashboard.api_wire import Unreachable as Unreachable
 from rlvitals_dashboard.api_wire import Visitor as Visitor
-from rlvitals_dashboard.api_wire import items, one, segment
+from rlvitals_dashboard.api_wire import items, one, segment, series
 from rlvitals_dashboard.api_wire import visitor as visitor
 
 PROVIDER_TIMEOUT_S = 90.0
@@ -122,7 +122,7 @@ class Api(AccessApi, RunsApi):
             some = list(metrics[start : start + METRICS_PER_REQUEST])
             query: dict[str, Any] = {"metric": some, "attempt": attempt, "from": first, "to": last, "limit": limit}
             body = await self._get(f"/runs/{segment(run)}/series", **query)
-            found |= {view.metric: view for view in items(SeriesView, body)}
+            found |= {view.metric: view for view in series(body)}
         return found
 
     async def histograms(

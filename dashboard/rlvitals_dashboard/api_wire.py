@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import Event
 from types import TracebackType
 from typing import Any, TypeVar
@@ -24,6 +24,7 @@ from urllib.parse import quote
 import httpx2
 
 from rlvitals.contract.codec import DecodeError, decode, dumps, loads
+from rlvitals.contract.view import SeriesView
 from rlvitals_dashboard.language import Language, language
 from rlvitals_dashboard.shared_looks import SharedLooks
 
@@ -174,6 +175,36 @@ def items(kind: type[T], body: Any) -> tuple[T, ...]:
     """A plain list, or a page of one."""
     rows = body.get("items", ()) if isinstance(body, Mapping) else body
     return tuple(one(kind, row) for row in rows)
+
+
+def series(body: Any) -> tuple[SeriesView, ...]:
+    """As `items`, with the columns taken whole where all of their numbers are plain."""
+    return tuple(_series(row) for row in body) if isinstance(body, list) else items(SeriesView, body)
+
+
+def _series(row: Any) -> SeriesView:
+    columns = {name: row.get(name, []) for name in _COLUMNS} if isinstance(row, dict) else {}
+    if not columns or not all(_is_plain(columns[name], kinds) for name, kinds in _COLUMNS.items()):
+        return one(SeriesView, row)
+    frame = one(SeriesView, {**row, **dict.fromkeys(columns, ())})
+    taken: dict[str, Any] = {name: tuple(column) for name, column in columns.items()}
+    return replace(frame, **taken)
+
+
+def _is_plain(column: Any, kinds: frozenset[Any]) -> bool:
+    return isinstance(column, list) and kinds.issuperset(map(type, column))
+
+
+_STEPS, _VALUES, _PERHAPS = frozenset({int}), frozenset({float}), frozenset({float, type(None)})
+_COLUMNS: Mapping[str, frozenset[Any]] = {
+    "step": _STEPS,
+    "value": _VALUES,
+    "low": _PERHAPS,
+    "high": _PERHAPS,
+    "nan": _STEPS,
+    "pos_inf": _STEPS,
+    "neg_inf": _STEPS,
+}
 
 
 def segment(text: str) -> str:

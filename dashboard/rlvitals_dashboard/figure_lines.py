@@ -24,8 +24,8 @@ def envelope(series: SeriesView, scale: Scale, theme: Theme) -> list[Trace]:
     quiet: Trace = {"type": "scatter", "mode": "lines", "hoverinfo": "skip", "line": {"width": 0}}
     bucketed = series.bucket > 1
     x = list(series.step) if bucketed else []
-    low = [scale.place(v) for v in series.low] if bucketed else []
-    high = [scale.place(v) for v in series.high] if bucketed else []
+    low = scale.places(series.low) if bucketed else []
+    high = scale.places(series.high) if bucketed else []
     return [
         quiet | {"name": "least", "x": x, "y": low},
         quiet | {"name": "greatest", "x": x, "y": high, "fill": "tonexty", "fillcolor": theme.envelope},
@@ -65,7 +65,7 @@ def smooth_line(series: SeriesView, scale: Scale, theme: Theme, smoothing: Smoot
         "name": "smooth",
         "mode": "lines",
         "x": x,
-        "y": [scale.place(v) for v in smooth],
+        "y": scale.places(smooth),
         "line": {"color": theme.series, "width": 2.2},
         "connectgaps": False,
         "hoverinfo": "skip",
@@ -94,14 +94,16 @@ def earlier_lines(before: Sequence[tuple[str, SeriesView]], scale: Scale, theme:
 
 def broken_line(series: SeriesView, scale: Scale, *, gaps: bool) -> tuple[list[int], list[float | None]]:
     x, y = _broken_values(series, gaps=gaps)
-    return x, [scale.place(value) for value in y]
+    return x, scale.places(y)
 
 
 def _broken_values(series: SeriesView, *, gaps: bool) -> tuple[list[int], list[float | None]]:
     """The line, with a break at every non-finite value and, in a raw series, where steps were not reported."""
+    if not gaps:
+        return list(series.step), [value if math.isfinite(value) else None for value in series.value]
     x: list[int] = []
     y: list[float | None] = []
-    longest = _stride(series.step) * LONGEST_GAP if gaps else math.inf
+    longest = _stride(series.step) * LONGEST_GAP
     for at, value in zip(series.step, series.value, strict=True):
         if x and at - x[-1] > longest:
             x.append(x[-1] + 1)

@@ -62,10 +62,12 @@ def within_reach(limits: Iterable[Limit], shown: Sequence[SeriesView], scale: Sc
 
     What fires is always shown.
     """
-    places = [place for value in finite_values(shown) if (place := _height(value, scale)) is not None]
+    values = finite_values(shown)
+    ends = [_height(end(values), scale) for end in (min, max)] if values else []
+    places = [place for place in ends if place is not None]
     if not places:
         return list(limits)
-    low, high = min(places), max(places)
+    low, high = places[0], places[-1]
     largest = max(abs(low), abs(high))
     span = max(high - low, largest / 4) if high > low else largest or 1.0
     span = max(span, 1.0) if scale.log else span

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from rlvitals.contract.metrics import Metric, Worse
 from rlvitals.contract.view import SeriesView
 from rlvitals_dashboard.symlog import SymLog
@@ -60,14 +62,28 @@ class Scale:
         bounded = max(-DRAWABLE_MAX, min(value, DRAWABLE_MAX))
         return self.symlog.place(bounded) if self.symlog else bounded
 
+    def places(self, values: Sequence[float | None]) -> list[float | None]:
+        """`place` of each."""
+        if self.symlog is None and _all_drawable(values):
+            return list(values)
+        return [self.place(value) for value in values]
+
     def takes(self, value: float | None) -> bool:
         """Whether a new value can be drawn on this axis as it is."""
         return not self.log or value is None or not math.isfinite(value) or value > 0
 
 
 def finite_values(shown: Iterable[SeriesView]) -> list[float]:
-    rows = (v for s in shown for v in (*s.value, *s.low, *s.high))
-    return [v for v in rows if v is not None and math.isfinite(v)]
+    """The values of a bucket are between its least and its greatest."""
+    rows = [v for s in shown for v in ((*s.low, *s.high) if s.bucket > 1 else s.value)]
+    values = np.array(rows, np.float64)
+    return values[np.isfinite(values)].tolist()  # type: ignore[no-any-return]
+
+
+def _all_drawable(values: Sequence[float | None]) -> bool:
+    """Whether each has a place on a linear axis, and that is itself."""
+    sizes = np.abs(np.array(values, np.float64))
+    return bool((sizes <= DRAWABLE_MAX).all())
 
 
 def _spreads(values: Sequence[float]) -> bool:

@@ -126,3 +126,30 @@ def test_many_metrics_are_asked_for_in_several_requests() -> None:
     seen: list[httpx2.Request] = []
     run(lambda api: api.series("r", [f"m{i}" for i in range(45)]), answering(200, b"[]", seen))
     assert [len(r.url.params.get_list("metric")) for r in seen] == [20, 20, 5]
+
+
+ROW = {"run": "r", "attempt": "a", "metric": "m", "bucket": 2, "step": [1, 3], "value": [0.5, 2.0]}
+
+
+@pytest.mark.parametrize(
+    ("told", "expected"),
+    [
+        ({"value": ["NaN", "-Infinity"], "low": [None, 1.0], "high": [None, 2.0]}, (math.nan, -math.inf)),
+        ({"value": [1, 2.5], "low": [0, None]}, (1.0, 2.5)),
+        ({"value": ["Infinity", 2.5], "missing_reason": "why"}, (math.inf, 2.5)),
+    ],
+)
+def test_columns_of_a_chart_come_through_with_every_kind_of_number(told: Any, expected: tuple[float, ...]) -> None:
+    (view,) = run(lambda api: api.series("r", ["m"]), answering(200, dumps([{**ROW, **told}]))).values()
+    assert [str(value) for value in view.value] == [str(value) for value in expected]
+    assert (view.step, view.low) == ((1, 3), tuple(told.get("low", ())))
+    assert {type(value) for value in (*view.value, *view.low)} <= {float, type(None)}
+
+
+@pytest.mark.parametrize(
+    "broken", [{"value": [None, 1.0]}, {"step": [1.5, 3]}, {"step": [True]}, {"low": "1"}, {}]
+)
+def test_a_column_that_is_none_is_an_answer_that_cannot_be_read(broken: Any) -> None:
+    body = dumps([{**ROW, **broken} if broken else "nothing"])
+    with pytest.raises(ApiError, match="cannot be read"):
+        run(lambda api: api.series("r", ["m"]), answering(200, body))

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Query
 
 from rlvitals.contract.view import ExtremeView, HistogramView, MetricView, SeriesView
 from rlvitals_monitor.api.deps import PAGE_DEFAULT, ContractResponse, Limit, Reader, RunId, StoreDep
+from rlvitals_monitor.api.series_response import SeriesResponse
 from rlvitals_monitor.store import charts, distributions, series
 from rlvitals_monitor.store.charts import Span
 from rlvitals_monitor.store.names import METRIC_CHARS_MAX
@@ -50,7 +51,7 @@ def read_series(
     with store.read() as connection:
         found = find_attempt(connection, run, attempt)
         span = Span(first=first, last=last)
-        return ContractResponse(charts.read_series(connection, run, found, metric, span, limit))
+        return SeriesResponse(charts.read_series(connection, run, found, metric, span, limit))
 
 
 @router.get("/extremes", response_model=list[ExtremeView], summary="The tokens at which a metric was extreme")

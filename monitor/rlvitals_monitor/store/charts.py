@@ -1,18 +1,20 @@
-"""One metric for a chart, O(pixels): raw while it fits, else buckets of points or of rollups.
+"""Metrics for charts, O(pixels): raw while they fit, else buckets of points or of rollups.
 
 Every bucket keeps its least and greatest finite value and a step of each kind of non-finite one, so whatever
-happened is seen at every zoom. tsdownsample's min-max would pick the same extremes from raw points, but not from
-rollups, which is what a million steps are read from.
+happened is seen at every zoom. The database puts the buckets together: a few hundred rows a metric leave it.
+tsdownsample's min-max would pick the same extremes from raw points, but not from rollups, which is what a million
+steps are read from.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import groupby
+from typing import Any, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
-from sqlalchemy import Connection, func, select
+from sqlalchemy import ColumnElement, Connection, case, func, literal_column, select
 
 from rlvitals.contract.view import SeriesView
 from rlvitals_monitor.store import horizon
@@ -24,8 +26,9 @@ from rlvitals_monitor.store.tables import NumberKind, points, rollups, series
 ROWS_PER_BUCKET = 24
 """Rows that may be read for one bucket of the answer; beyond it, the next coarser source is taken."""
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
+Part: TypeAlias = dict[str, Any]
+"""Of a view, what its points say."""
+_EMPTY: Part = {"bucket": 1, "step": (), "value": ()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,167 +38,226 @@ class Span:
     first: int | None = None
     last: int | None = None
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Rows:
-    """Points or rollups in step order. A step without its kind of value has ``has`` False there."""
-
-    step: Ints
-    value: Floats
-    low: Floats
-    high: Floats
-    marks: tuple[Ints, Ints, Ints]
-    has: tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]]
+    def has(self, step: int) -> bool:
+        return (self.first is None or self.first <= step) and (self.last is None or step <= self.last)
 
 
 def read_series(
-    connection: Connection, run: str, attempt: tuple[int, str], metrics: list[str], span: Span, limit: int
+    connection: Connection, run: str, attempt: tuple[int, str], metrics: Sequence[str], span: Span, limit: int
 ) -> list[SeriesView]:
     """One view for each metric, in their order; a metric that the attempt never had is an empty one.
 
     ``attempt`` is (number, id); ``limit`` bounds the points, or the buckets, of each view.
     """
     reasons = missing_reasons(connection, attempt[0])
-    kept_from = horizon.read(connection, attempt[0])
     known = select(series.c.metric, series.c.number).where(
         series.c.attempt == attempt[0], series.c.metric.in_(metrics)
     )
     numbers = {row.metric: row.number for row in connection.execute(known)}
-    views = []
-    for metric in metrics:
-        frame: dict[str, Any] = {
-            "run": run,
-            "attempt": attempt[1],
-            "metric": metric,
-            "missing_reason": reasons.get(metric, ""),
-        }
-        number = numbers.get(metric)
-        part = _EMPTY if number is None else _read(connection, number, span, limit, kept_from)
-        views.append(SeriesView(**frame, **part))
-    return views
+    parts = _read(connection, list(numbers.values()), span, limit, horizon.read(connection, attempt[0]))
+    return [
+        SeriesView(
+            run=run,
+            attempt=attempt[1],
+            metric=metric,
+            missing_reason=reasons.get(metric, ""),
+            **parts.get(numbers.get(metric, -1), _EMPTY),
+        )
+        for metric in metrics
+    ]
 
 
-_EMPTY: dict[str, Any] = {"bucket": 1, "step": (), "value": ()}
-
-
-def _read(connection: Connection, number: int, span: Span, limit: int, kept_from: int | None) -> dict[str, Any]:
+def _read(
+    connection: Connection, numbers: Collection[int], span: Span, limit: int, kept_from: int | None
+) -> dict[int, Part]:
     """Where some of the raw points have come of age (``kept_from``), the rollups tell what they were."""
-    count = _count(connection, number, span)
-    if kept_from is not None and (span.first is None or span.first < kept_from):
-        width = FINE if count <= limit * ROWS_PER_BUCKET * FINE else COARSE
-        return _bucketed(_read_rollups(connection, number, span, width), limit, width)
-    if count <= limit:
-        return _raw(_read_points(connection, number, span))
-    if count <= limit * ROWS_PER_BUCKET:
-        rows = _read_points(connection, number, span)
-        return _raw(rows) if len(rows.step) <= limit else _bucketed(rows, limit, 1)
-    width = FINE if count <= limit * ROWS_PER_BUCKET * FINE else COARSE
-    return _bucketed(_read_rollups(connection, number, span, width), limit, width)
+    counted = _counts(connection, numbers, span)
+    aged = kept_from is not None and (span.first is None or span.first < kept_from)
+    raw = [] if aged else [n for n, count in counted.items() if count <= limit]
+    wide = {n: _source(count, limit, aged) for n, count in counted.items() if n not in raw}
+    found: dict[int, Part] = {}
+    for width in (1, FINE, COARSE):
+        of_width = [n for n, its in wide.items() if its == width]
+        shifts: dict[int, list[int]] = {}
+        for number, (first, last, count) in _extents(connection, of_width, span, width).items():
+            if width == 1 and count <= limit:
+                raw.append(number)
+            else:
+                shifts.setdefault(_shift(first, last, limit), []).append(number)
+        for shift, some in shifts.items():
+            found |= _bucketed(connection, some, span, width, shift)
+    return found | _raw(connection, raw, span)
 
 
-def _count(connection: Connection, number: int, span: Span) -> int:
+def _source(count: int, limit: int, aged: bool) -> int:
+    """The width of the rows that are read."""
+    if count <= limit * ROWS_PER_BUCKET and not aged:
+        return 1
+    return FINE if count <= limit * ROWS_PER_BUCKET * FINE else COARSE
+
+
+def _shift(first: int, last: int, limit: int) -> int:
+    """The smallest power of two, as its exponent, of which at most ``limit`` lie in first…last."""
+    shift = 0
+    while (last >> shift) - (first >> shift) + 1 > limit:
+        shift += 1
+    return shift
+
+
+def _counts(connection: Connection, numbers: Collection[int], span: Span) -> dict[int, int]:
     """At least as many points as the span has: whole coarse buckets are counted."""
     c = rollups.c
-    query = select(func.sum(c["count"] + c.nan + c.pos_inf + c.neg_inf)).where(
-        c.series == number, c.width == COARSE
-    )
-    counted = int(connection.scalar(_within(query, c.bucket, span, COARSE)) or 0)
-    if span.first is None or span.last is None:
-        return counted
-    return min(counted, max(0, span.last - span.first + 1))
+    told = func.sum(c["count"] + c.nan + c.pos_inf + c.neg_inf)
+    query = _within(select(c.series, told), rollups, numbers, span, COARSE).group_by(c.series)
+    most = math.inf if span.first is None or span.last is None else max(0, span.last - span.first + 1)
+    return {number: int(min(count, most)) for number, count in connection.execute(query)}
 
 
-def _within(query: Any, column: Any, span: Span, width: int) -> Any:
+def _within(query: Any, table: Any, numbers: Collection[int], span: Span, width: int) -> Any:
+    """Of some series, the rows of one width that overlap the span."""
+    column = table.c.step if width == 1 else table.c.bucket
+    query = query.where(table.c.series.in_(numbers))
+    query = query if width == 1 else query.where(table.c.width == width)
     if span.first is not None:
         query = query.where(column >= span.first // width)
-    if span.last is not None:
-        query = query.where(column <= span.last // width)
-    return query
+    return query if span.last is None else query.where(column <= span.last // width)
 
 
-def _read_points(connection: Connection, number: int, span: Span) -> _Rows:
+def _extents(
+    connection: Connection, numbers: Collection[int], span: Span, width: int
+) -> dict[int, tuple[int, int, int]]:
+    """Of each series that has some: first row, last row, how many."""
+    if not numbers:
+        return {}
+    table, column = (points, points.c.step) if width == 1 else (rollups, rollups.c.bucket)
+    wanted = select(table.c.series, func.min(column), func.max(column), func.count())
+    query = _within(wanted, table, numbers, span, width).group_by(table.c.series)
+    return {number: (first, last, count) for number, first, last, count in connection.execute(query)}
+
+
+def _raw(connection: Connection, numbers: Collection[int], span: Span) -> dict[int, Part]:
+    if not numbers:
+        return {}
     c = points.c
-    query = _within(select(c.step, c.value, c.kind).where(c.series == number), c.step, span, 1)
-    found = connection.execute(query.order_by(c.step)).all()
-    step = np.array([row[0] for row in found], np.int64)
-    value = np.array([row[1] if row[2] == 0 else join(row[1], row[2]) for row in found], np.float64)
-    kind = np.array([row[2] for row in found], np.int8)
-    finite = np.where(kind == NumberKind.FINITE, value, np.nan)
-    of_kind = (kind == NumberKind.NAN, kind == NumberKind.POS_INF, kind == NumberKind.NEG_INF)
-    return _Rows(step=step, value=value, low=finite, high=finite, marks=(step, step, step), has=of_kind)
+    query = _within(select(c.series, c.step, c.value, c.kind), points, numbers, span, 1)
+    rows = connection.execute(query.order_by(c.series, c.step)).all()
+    return {number: _raw_part(list(own)) for number, own in groupby(rows, lambda row: row[0])}
 
 
-def _read_rollups(connection: Connection, number: int, span: Span, width: int) -> _Rows:
-    c = rollups.c
-    columns = (c.last_step, c.last, c.low, c.high, c.nan_step, c.pos_inf_step, c.neg_inf_step)
-    query = _within(select(*columns).where(c.series == number, c.width == width), c.bucket, span, width)
-    found = connection.execute(query.order_by(c.bucket)).all()
-    columns_of = list(zip(*found, strict=True)) or [()] * len(columns)
-    # None becomes NaN, which here says "no finite value in this bucket"; what the value was is in the marks.
-    last, low, high = (np.array(columns_of[i], np.float64) for i in (1, 2, 3))
-    marks = tuple(np.array([s or 0 for s in columns_of[i]], np.int64) for i in (4, 5, 6))
-    has = tuple(np.array([s is not None for s in columns_of[i]], np.bool_) for i in (4, 5, 6))
-    value = np.where(np.isnan(last), np.select([has[1], has[2]], [np.inf, -np.inf], np.nan), last)
-    step = np.array(columns_of[0], np.int64)
-    return _Rows(step=step, value=value, low=low, high=high, marks=marks, has=has)  # type: ignore[arg-type]
-
-
-def _raw(rows: _Rows) -> dict[str, Any]:
-    nan, pos_inf, neg_inf = (tuple(rows.step[has].tolist()) for has in rows.has)
+def _raw_part(rows: Sequence[Any]) -> Part:
+    _, steps, values, kinds = zip(*rows, strict=True)
+    nan, pos_inf, neg_inf = (
+        tuple(step for step, its in zip(steps, kinds, strict=True) if its == kind) for kind in _KINDS.values()
+    )
     return {
         "bucket": 1,
-        "step": tuple(rows.step.tolist()),
-        "value": tuple(rows.value.tolist()),
+        "step": steps,
+        "value": tuple(map(join, values, kinds)),
         "nan": nan,
         "pos_inf": pos_inf,
         "neg_inf": neg_inf,
     }
 
 
-def _bucketed(rows: _Rows, limit: int, least: int) -> dict[str, Any]:
-    """Rows put together into at most ``limit`` buckets of one width, at multiples of it, so that none wanders."""
-    if not len(rows.step):
-        return _EMPTY
-    width = _width(int(rows.step[0]), int(rows.step[-1]), limit, least)
-    bucket = rows.step // width
-    starts = np.flatnonzero(np.r_[True, bucket[1:] != bucket[:-1]])
-    ends = np.r_[starts[1:], len(bucket)] - 1
-    nan, pos_inf, neg_inf = (_last_marks(m, h, bucket) for m, h in zip(rows.marks, rows.has, strict=True))
+def _bucketed(
+    connection: Connection, numbers: Collection[int], span: Span, width: int, shift: int
+) -> dict[int, Part]:
+    """Rows put together into buckets of one width, at multiples of it, so that none wanders."""
+    laid = _points_together if width == 1 else _rollups_together
+    rows = connection.execute(laid(numbers, span, width, shift)).all()
+    return {
+        number: _bucketed_part(list(own), span, width << shift)
+        for number, own in groupby(rows, lambda row: row[0])
+    }
+
+
+def _bucketed_part(rows: Sequence[Any], span: Span, width: int) -> Part:
+    """``rows`` have the columns of `_points_together`."""
+    _, last_steps, low, high, nan, pos_inf, neg_inf, _, values, kinds = zip(*rows, strict=True)
+
+    def marks(steps: Sequence[int | None]) -> tuple[int, ...]:
+        return tuple(step for step in steps if step is not None and span.has(step))
+
     return {
         "bucket": width,
-        "step": tuple(rows.step[ends].tolist()),
-        "value": tuple(_last_values(rows.value, starts, ends)),
-        "low": tuple(_optional(np.fmin.reduceat(rows.low, starts))),
-        "high": tuple(_optional(np.fmax.reduceat(rows.high, starts))),
-        "nan": nan,
-        "pos_inf": pos_inf,
-        "neg_inf": neg_inf,
+        "step": last_steps,
+        "value": tuple(map(_value, values, kinds)),
+        "low": low,
+        "high": high,
+        "nan": marks(nan),
+        "pos_inf": marks(pos_inf),
+        "neg_inf": marks(neg_inf),
     }
 
 
-def _width(first: int, last: int, limit: int, least: int) -> int:
-    """The smallest power of two times ``least`` that makes at most ``limit`` buckets of first…last."""
-    width = least
-    while last // width - first // width + 1 > limit:
-        width *= 2
-    return width
+def _value(value: float | None, kind: int) -> float:
+    """The last finite value of a bucket; where none is finite, its last value."""
+    return value if kind == 0 and value is not None else join(0.0, kind)
 
 
-def _last_values(value: Floats, starts: Ints, ends: Ints) -> list[float]:
-    """The last finite value of each bucket; its last value where none is finite."""
-    position = np.where(np.isfinite(value), np.arange(len(value)), -1)
-    best = np.maximum.reduceat(position, starts)
-    return list(value[np.where(best >= starts, best, ends)].tolist())
+def _points_together(numbers: Collection[int], span: Span, width: int, shift: int) -> Any:
+    c = points.c
+
+    def of(kind: NumberKind, column: Any) -> ColumnElement[Any]:
+        return case((c.kind == int(kind), column))
+
+    finite, cell = NumberKind.FINITE, _cell(c.step, shift)
+    laid = _within(
+        select(
+            c.series,
+            func.max(c.step).label("last_step"),
+            func.min(of(finite, c.value)).label("low"),
+            func.max(of(finite, c.value)).label("high"),
+            *(func.max(of(kind, c.step)).label(f"{name}_step") for name, kind in _KINDS.items()),
+            func.coalesce(func.max(of(finite, c.step)), func.max(c.step)).label("told_by"),
+        ),
+        points,
+        numbers,
+        span,
+        width,
+    )
+    one = laid.group_by(c.series, cell).subquery()
+    told = (c.series == one.c.series) & (c.step == one.c.told_by)
+    return select(one, c.value, c.kind).join(points, told).order_by(one.c.series, one.c.last_step)
 
 
-def _last_marks(marks: Ints, has: NDArray[np.bool_], bucket: Ints) -> tuple[int, ...]:
-    """One step for each bucket that has such a value: the last."""
-    at, of = marks[has], bucket[has]
-    if not len(at):
-        return ()
-    last = np.r_[of[1:] != of[:-1], True]
-    return tuple(at[last].tolist())
+def _rollups_together(numbers: Collection[int], span: Span, width: int, shift: int) -> Any:
+    c, cell = rollups.c, _cell(rollups.c.bucket, shift)
+    finite = func.max(case((c.last.is_not(None), c.bucket)))
+    laid = _within(
+        select(
+            c.series,
+            func.max(c.last_step).label("last_step"),
+            func.min(c.low).label("low"),
+            func.max(c.high).label("high"),
+            *(func.max(c[f"{name}_step"]).label(f"{name}_step") for name in _KINDS),
+            func.coalesce(finite, func.max(c.bucket)).label("told_by"),
+        ),
+        rollups,
+        numbers,
+        span,
+        width,
+    )
+    one = laid.group_by(c.series, cell).subquery()
+    told = (c.series == one.c.series) & (c.width == width) & (c.bucket == one.c.told_by)
+    kind = case(
+        (c.last.is_not(None), int(NumberKind.FINITE)),
+        (c.pos_inf_step.is_not(None), int(NumberKind.POS_INF)),
+        (c.neg_inf_step.is_not(None), int(NumberKind.NEG_INF)),
+        else_=int(NumberKind.NAN),
+    )
+    laid_out = select(one, c.last.label("value"), kind.label("kind")).join(rollups, told)
+    return laid_out.order_by(one.c.series, one.c.last_step)
 
 
-def _optional(values: Floats) -> list[float | None]:
-    return [None if value != value else value for value in values.tolist()]
+_KINDS: Mapping[str, NumberKind] = {
+    "nan": NumberKind.NAN,
+    "pos_inf": NumberKind.POS_INF,
+    "neg_inf": NumberKind.NEG_INF,
+}
+
+
+def _cell(column: Any, shift: int) -> ColumnElement[Any]:
+    """Shifted and not divided: a division rounds towards zero, and steps may be negative. Written out, since
+    PostgreSQL takes two parameters for two things."""
+    return column.op(">>")(literal_column(str(shift)))  # type: ignore[no-any-return]

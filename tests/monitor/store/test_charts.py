@@ -14,6 +14,7 @@ from rlvitals.contract.view import SeriesView
 from rlvitals_dashboard import figures
 from rlvitals_dashboard.smoothing import find_smoothing
 from rlvitals_dashboard.theme import LIGHT
+from rlvitals_monitor.store import horizon
 from rlvitals_monitor.store import rollups as rolling
 from rlvitals_monitor.store.charts import Span, read_series
 from rlvitals_monitor.store.engine import Store
@@ -64,6 +65,45 @@ def test_a_cut_out_span_has_just_its_steps(store: Store) -> None:
     put(store, [(number, float(number)) for number in range(-200, 200)])
     view = chart(store, -7, 5)
     assert view.step == tuple(range(-7, 6))
+
+
+def test_a_bucket_without_a_finite_value_says_which_kind_its_last_one_is(store: Store) -> None:
+    """Of points, and of the rollups that tell of them once these have come of age."""
+    kinds = [math.nan] * 64 + [math.inf] * 64 + [-math.inf] * 64
+    put(store, enumerate(kinds))
+    for kept_from in (0, 200):
+        with store.begin() as connection:
+            horizon.move(connection, find_attempt(connection, "r1")[0], kept_from)
+        view = chart(store, 64, 191, limit=2)
+        assert (view.bucket, view.value, view.low, view.high) == (
+            64,
+            (math.inf, -math.inf),
+            (None, None),
+            (None, None),
+        )
+        assert (view.nan, view.pos_inf, view.neg_inf) == ((), (127,), (191,))
+
+
+def test_no_mark_stands_outside_the_steps_that_are_asked_for(long_store: Store) -> None:
+    assert (chart(long_store, NAN + 5, 900_000).nan, chart(long_store, 0, NAN - 5).nan) == ((), ())
+
+
+def test_ten_metrics_cost_as_many_statements_as_one(store: Store) -> None:
+    names = [f"m{number}" for number in range(10)]
+    with store.begin() as connection:
+        told = batch(*(step(at + 1, at, dict.fromkeys(names, float(at))) for at in range(40)))
+        store_batch(connection, told, NOW)
+    asked: list[str] = []
+    event.listen(store.engine, "before_cursor_execute", lambda *told: asked.append(told[2]))
+    counts = []
+    for metrics in (names[:1], names):
+        with store.read() as connection:
+            found = find_attempt(connection, "r1")
+            asked.clear()
+            views = read_series(connection, "r1", found, metrics, Span(), 30)
+            counts.append(len(asked))
+        assert [(v.metric, v.bucket, v.step[-1], v.high[-1]) for v in views] == [(m, 2, 39, 39.0) for m in metrics]
+    assert counts[0] == counts[1]
 
 
 @pytest.fixture(scope="module")
