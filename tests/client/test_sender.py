@@ -295,6 +295,22 @@ def test_a_killed_trainers_journal_is_sent_by_the_next_process(
     assert {b.run.id for b in service.batches if b.attempt == offline.attempt} == {"old"}
 
 
+def test_what_a_killed_trainer_sent_from_memory_beyond_its_full_disk_holds_up_nothing(
+    service: Service, make_reporter: MakeReporter, dead_url: str
+) -> None:
+    offline = make_reporter(dead_url, run="old")
+    for step in range(20):
+        offline.report(step, {"a": math.nan})
+    offline.close()
+    service.stored_through[offline.attempt, "main"] = 1_000
+    reporter = make_reporter(service.url)
+    reporter.report(0, {"b": 1.0})
+    assert reporter.flush(DEADLINE_S)
+    (folder,) = [one for one in journals(reporter.settings.spool) if one.name == offline.attempt]
+    service.wait_for(lambda: read_acked(folder).complete)
+    assert failures(reporter) == reporter.counters["receipts_ignored"] == 0
+
+
 def test_a_living_writers_journal_is_left_to_it(
     service: Service, make_reporter: MakeReporter, dead_url: str
 ) -> None:
