@@ -18,14 +18,14 @@ from benchmarks.trackers.work import SCALARS
 
 TOLD = 1_000
 """Calls of the cost and before a kill -9."""
-STEPS = 4_000
+STEPS = 2_000
 """Steps of the ingest, over all its runs."""
 RUNS = (1, 8, 32)
-INGEST_S = 60.0
+INGEST_S = 40.0
 PACED, EVERY_S = 200, 0.05
-MILLION, LONG_RUN_S, CHART_S = 1_000_000, 40.0, 60.0
+MILLION, LONG_RUN_S, CHART_S = 1_000_000, 20.0, 40.0
 OUTAGE_FROM_S, OUTAGE_S, OUTAGE_AFTER_S, OUTAGE_EVERY_S = 5.0, 20.0, 10.0, 0.01
-SETTLE_S = 12.0
+SETTLE_S = 8.0
 RUN = "run0"
 
 Told = dict[str, Any]

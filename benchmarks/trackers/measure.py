@@ -22,6 +22,7 @@ CONTENDERS = (
     *("rlvitals", "tensorboard", "mlflow", "trackio", "aim", "wandb", "swanlab"),
     *("floor_json", "floor_sqlite", "floor_postgres", "floor_http"),
 )
+FLOOR = "floor_json"
 ROUNDS = int(os.environ.get("BENCH_ROUNDS", "3"))
 
 
@@ -78,26 +79,23 @@ def _costs(benches: Sequence[Bench]) -> None:
     """Rounds of all contenders: the median of the rounds, and of the ratios to the floor of the same round."""
     rounds: dict[str, list[dict[str, Any]]] = {bench.name: [] for bench in benches}
     for _ in range(ROUNDS):
-        for bench in benches:
-            rounds[bench.name].append(_told(bench, "cost"))
-    floors = [told.get("median") for told in rounds.get("floor_json", [])]
-    for name, tolds in rounds.items():
-        good = [told for told in tolds if "median" in told]
-        if not good:
-            results.keep(name, "cost", tolds[-1])
-            continue
-        kept = {key: statistics.median(told[key] for told in good) for key in ("median", "p99", "most")}
-        ratios = [
-            (told["median"] / floor, told["p99"] / floor)
-            for told, floor in zip(tolds, floors, strict=False)
-            if floor and "median" in told
-        ]
-        if ratios:
-            kept |= {
-                "of_floor": statistics.median(r for r, _ in ratios),
-                "p99_of_floor": statistics.median(r for _, r in ratios),
-            }
-        results.keep(name, "cost", kept)
+        for bench in sorted(benches, key=lambda bench: bench.name != FLOOR):
+            tolds = rounds[bench.name]
+            tolds.append(_told(bench, "cost"))
+            results.keep(bench.name, "cost", _middle(tolds, rounds.get(FLOOR, [])))
+
+
+def _middle(tolds: Sequence[dict[str, Any]], floors: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    good = [told for told in tolds if "median" in told]
+    if not good:
+        return tolds[-1]
+    pairs = [pair for pair in zip(tolds, floors, strict=False) if all("median" in told for told in pair)]
+    ratios = {
+        f"{key}_of_floor": statistics.median(told[key] / floor[key] for told, floor in pairs)
+        for key in ("median", "p99")
+        if pairs
+    }
+    return ratios | {key: statistics.median(told[key] for told in good) for key in ("median", "p99", "most")}
 
 
 @contextmanager

@@ -120,7 +120,7 @@ ROWS: tuple[tuple[str, str, Cell], ...] = (
     (
         "median / that of json.dumps + write",
         "cost",
-        lambda told: f"{told['of_floor']:.2f}" if "of_floor" in told else "",
+        lambda told: f"{told['median_of_floor']:.2f}" if "median_of_floor" in told else "",
     ),
     ("log → readable, p50 / p99, s", "latency", lambda told: f"{told['p50_s']:.2f} / {told['p99_s']:.2f}"),
     ("ingest to queryable, points/s: 1 run", "ingest", _rate(1)),
