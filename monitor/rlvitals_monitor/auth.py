@@ -123,8 +123,8 @@ def _by_user(connection: Connection, session: Session, _now: datetime) -> Princi
 
 
 def _by_share(connection: Connection, session: Session, now: datetime) -> Principal | None:
-    share = shares.find_by_id(connection, session.subject)
-    if share is None or not share.is_open(now):
+    share = shares.find_by_id(connection, session.subject, now)
+    if share is None or not share.open:
         return None
     return Principal(
         name=f"a shared link of {share.created_by}",

@@ -110,8 +110,8 @@ def _share_run(store: Store, told: argparse.Namespace, now: datetime) -> None:
 
 def _list_shares(store: Store, told: argparse.Namespace, now: datetime) -> None:
     with store.read() as conn:
-        for one in shares.list_shares(conn, told.run):
-            state = state_of(one.is_open(now), one.revoked_at, one.expires_at)
+        for one in shares.list_shares(conn, now, told.run):
+            state = state_of(one.open, one.revoked_at, one.expires_at)
             used = "never used" if one.last_used_at is None else f"used {at(one.last_used_at)}"
             show(f"{one.id}  {at(one.created_at)}  {state}  {one.run}{one.view}  {one.created_by}  {used}")
 

@@ -13,7 +13,6 @@ from rlvitals_monitor.errors import BadRequest, Conflict, NotFound
 from rlvitals_monitor.store import sessions, shares
 from rlvitals_monitor.store.audit import append_audit
 from rlvitals_monitor.store.runs import project_of
-from rlvitals_monitor.store.shares import Share
 
 LONGEST = timedelta(days=90)
 
@@ -31,12 +30,12 @@ def make(conn: Connection, run: str, wanted: str, lasts: timedelta, by: str, now
     secret, share = shares.make(conn, run, wanted, by, now, now + lasts)
     said = f"{share.id} until {share.expires_at:%Y-%m-%d %H:%M} UTC"
     append_audit(conn, at=now, run=run, who=by, what="run shared", detail=said)
-    return MadeShare(share=view(share, now), link=shares.PATH + secret)
+    return MadeShare(share=share, link=shares.PATH + secret)
 
 
 def revoke(conn: Connection, share_id: str, by: str, now: datetime) -> None:
     """Whoever looks at it is shown nothing more. Raises `NotFound`, or `Conflict` for one that is over."""
-    share = shares.find_by_id(conn, share_id)
+    share = shares.find_by_id(conn, share_id, now)
     if share is None:
         raise NotFound(f"there is no shared link {share_id[:64]!r}")
     if not shares.revoke(conn, share_id, now):
@@ -45,21 +44,7 @@ def revoke(conn: Connection, share_id: str, by: str, now: datetime) -> None:
     append_audit(conn, at=now, run=share.run, who=by, what="share revoked", detail=share.id)
 
 
-def enter(conn: Connection, share: Share, caller: Caller, now: datetime) -> str:
+def enter(conn: Connection, share: ShareView, caller: Caller, now: datetime) -> str:
     """The secret of a session that shows the one run."""
     secret, _ = sessions.start(conn, AccessKind.SHARE, share.id, caller.agent, now, share.expires_at)
     return secret
-
-
-def view(share: Share, now: datetime) -> ShareView:
-    return ShareView(
-        id=share.id,
-        run=share.run,
-        view=share.view,
-        created_at=share.created_at,
-        created_by=share.created_by,
-        expires_at=share.expires_at,
-        open=share.is_open(now),
-        revoked_at=share.revoked_at,
-        last_used_at=share.last_used_at,
-    )

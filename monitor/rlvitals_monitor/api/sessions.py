@@ -94,7 +94,7 @@ def _named(conn: Connection, found: list[Session], now: datetime) -> list[tuple[
     valid = {
         AccessKind.TOKEN: {info.id: info.name for info in tokens.list_tokens(conn) if info.is_valid(now)},
         AccessKind.USER: {user.id: user.name for user in users.list_users(conn) if user.disabled_at is None},
-        AccessKind.SHARE: {share.id: share.run for share in shares.list_shares(conn) if share.is_open(now)},
+        AccessKind.SHARE: {share.id: share.run for share in shares.list_shares(conn, now) if share.open},
     }
     return [(s, valid[s.kind][s.subject]) for s in found if s.subject in valid[s.kind]]
 

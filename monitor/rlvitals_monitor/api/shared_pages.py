@@ -25,11 +25,11 @@ router = APIRouter(include_in_schema=False)
 def open_share(secret: str, request: Request, store: StoreDep, now: NowDep) -> Response:
     """Leads to the view. Who is signed in stays so: this is a cookie of its own."""
     with store.read() as conn:
-        share = shares.find(conn, secret) if SECRET.fullmatch(secret) else None
+        share = shares.find(conn, secret, now) if SECRET.fullmatch(secret) else None
     if share is None:
         words = "It may be cut off, or the run was deleted."
         return message_page(request, "This shared link is not known here", words, 404)
-    if not share.is_open(now):
+    if not share.open:
         why = "was taken back" if share.revoked_at is not None else "has expired"
         return message_page(request, f"This shared link {why}", "Ask whoever sent it for another.", GONE)
     answer = RedirectResponse(f"/ui/run/{quote(share.run, safe='')}{share.view}", 303, HEADERS)

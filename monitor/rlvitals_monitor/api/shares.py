@@ -35,13 +35,13 @@ class ShareAsk:
 def list_shares(store: StoreDep, _who: Operator, now: NowDep) -> ContractResponse:
     """Of all runs, the newest first, also those that are over."""
     with store.read() as conn:
-        return ContractResponse([share_book.view(share, now) for share in shares.list_shares(conn)])
+        return ContractResponse(shares.list_shares(conn, now))
 
 
 @router.get("/runs/{run}/shares", response_model=list[ShareView])
 def list_shares_of_run(run: RunId, store: StoreDep, _who: Operator, now: NowDep) -> ContractResponse:
     with store.read() as conn:
-        return ContractResponse([share_book.view(share, now) for share in shares.list_shares(conn, run)])
+        return ContractResponse(shares.list_shares(conn, now, run))
 
 
 @router.post("/runs/{run}/shares", response_model=MadeShare, status_code=201)
