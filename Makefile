@@ -42,7 +42,8 @@ serve: $(VENV)/.run ## start the service and the dashboard on SQLite
 	@$(BIN)/rlvitals serve
 
 test: $(VENV)/.dev browser ## all tests: unit, property, SQLite, PostgreSQL, browser, end to end
-	@$(BIN)/python -m pytest -n 2 --dist loadgroup $(PYTEST_FLAGS)
+	@# three, as many tests wait for others' clocks: two cores stand half idle under two
+	@$(BIN)/python -m pytest -n 3 --dist loadgroup $(PYTEST_FLAGS)
 
 test-providers: $(VENV)/.dev ## chat, mail and webhook providers at the wire: a table of channel and behaviour
 	@$(BIN)/python -m pytest tests/monitor/notify/test_providers.py -q $(PYTEST_FLAGS)

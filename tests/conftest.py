@@ -21,10 +21,18 @@ KEPT = frozenset({"RLVITALS_TEST_DATABASE_URL"})
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Two browsers on two cores wait for each other: with several workers, one of them has all browser tests."""
+    """Which tests stay on one worker, where there are several: all browser tests, for browsers wait for each other
+    on few cores; and those of a module that share what it made once, lest each worker make it again."""
     for item in items:
         if item.get_closest_marker("browser"):
             item.add_marker(pytest.mark.xdist_group("browser"))
+        elif _shares(item):
+            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
+
+
+def _shares(item: pytest.Item) -> bool:
+    needed = item._fixtureinfo.name2fixturedefs if isinstance(item, pytest.Function) else {}
+    return any(definition.scope == "module" for found in needed.values() for definition in found)
 
 
 @pytest.fixture(autouse=True)
