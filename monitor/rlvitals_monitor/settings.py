@@ -12,6 +12,7 @@ from pydantic_settings import NoDecode, SettingsConfigDict
 from sqlalchemy import make_url
 
 from rlvitals.contract.command import Policy
+from rlvitals_monitor.access.vouching import NEVER, SECRET_CHARS_MIN, SECRET_HEADER
 from rlvitals_monitor.roles import Role
 from rlvitals_monitor.secret_files import FileSettings
 from rlvitals_monitor.store.links import LinkAct
@@ -66,6 +67,14 @@ class Settings(FileSettings):
     control_without_tls: bool = Field(
         default=False, description="lets people on other machines steer and administer over plain http"
     )
+    proxy_user_header: str = Field(
+        default="",
+        pattern=r"^[A-Za-z0-9-]{0,64}$",
+        description="header in which a proxy before the service names whom it has signed in; needs proxy_secret",
+    )
+    proxy_secret: str = Field(
+        default="", repr=False, description=f"what that proxy shows in the header {SECRET_HEADER}"
+    )
     metrics_without_token: bool = Field(default=False, description="/metrics answers whoever asks")
 
     @field_validator("public_url")
@@ -80,6 +89,16 @@ class Settings(FileSettings):
     def _both_or_none(self) -> Settings:
         if (self.tls_cert is None) != (self.tls_key is None):
             raise ValueError("expected RLVITALS_TLS_CERT and RLVITALS_TLS_KEY (--tls-cert, --tls-key), or neither")
+        return self
+
+    @model_validator(mode="after")
+    def _vouched(self) -> Settings:
+        if bool(self.proxy_user_header) != bool(self.proxy_secret):
+            raise ValueError("expected RLVITALS_PROXY_USER_HEADER and RLVITALS_PROXY_SECRET, or neither")
+        if self.proxy_secret and len(self.proxy_secret) < SECRET_CHARS_MIN:
+            raise ValueError(f"expected RLVITALS_PROXY_SECRET of {SECRET_CHARS_MIN} characters or more")
+        if self.proxy_user_header.lower() in NEVER:
+            raise ValueError(f"expected a header that names a person, got {self.proxy_user_header}")
         return self
 
     @property

@@ -1,4 +1,4 @@
-"""Signing in: by token, by name and password, by a link that works once. All is audited."""
+"""Signing in: by token, by name and password, by a link that works once, by a proxy. All is audited."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from rlvitals.contract.access import AccessKind
 from rlvitals_monitor.access import pace
 from rlvitals_monitor.access.pace import COUNTED_MAX, OF_A_SOURCE, OF_AN_ACCOUNT, WINDOW
 from rlvitals_monitor.access.password import hash_password, is_right, is_weaker, password_fault
+from rlvitals_monitor.access.vouching import Claim
 from rlvitals_monitor.auth import Principal
 from rlvitals_monitor.errors import BadRequest, Conflict, TooMany, Unauthenticated
 from rlvitals_monitor.store import entries, refusals, sessions, tokens, users
@@ -116,6 +117,22 @@ def enter_by_invitation(store: Store, secret: str, password: str, caller: Caller
         return _start(conn, AccessKind.USER, user.id, user.name, "by an invitation", caller, now)
 
 
+def enter_by_proxy(store: Store, claim: Claim, secret: str, caller: Caller, now: datetime) -> str:
+    """Lets in whom a proxy has signed in, as the user of that name.
+
+    Raises `Unauthenticated` where it does not show the secret or names nobody who is known, `TooMany` as above.
+    """
+    if not claim.is_vouched_for(secret):
+        _refuse(store, "by a proxy that does not show its secret", caller, (pace.source(caller.host),), now)
+    name = storable(unicodedata.normalize("NFKC", claim.name).strip(), users.NAME_CHARS_MAX)
+    with store.begin() as conn:
+        user = users.find_by_name(conn, name)
+        if user is not None and user.disabled_at is None:
+            return _start(conn, AccessKind.USER, user.id, user.name, "by a proxy", caller, now)
+        _audit_refusal(conn, f"as {name[:64]!r} by a proxy", caller, now)
+    raise Unauthenticated("the proxy names somebody who is not let in here: an admin adds people by their names")
+
+
 def leave(store: Store, who: Principal, now: datetime) -> None:
     """Ends the session. That of a shared link is nobody's, and no line of the audit."""
     with store.begin() as conn:
@@ -160,6 +177,7 @@ def _refuse(store: Store, how: str, caller: Caller, sources: Iterable[str], now:
 
 _REFUSALS = {
     "with a token that is unknown or over": "this token is unknown, was revoked, or has expired",
+    "by a proxy that does not show its secret": "the proxy that named you did not show that it may",
     "by a link that is unknown, used or over": "this link is not known here, was used already, or is over",
 }
 

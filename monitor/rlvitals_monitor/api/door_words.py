@@ -63,6 +63,10 @@ CHINESE: Mapping[str, str] = {
     "the two passwords differ": "两次输入的密码不一致",
     "this token is unknown, was revoked, or has expired": "令牌不存在、已被撤销或已过期",
     "this link is not known here, was used already, or is over": "链接不存在、已被使用或已失效",
+    "the proxy that named you did not show that it may": "代理服务器报出了你的名称，但未能证明它有权这样做",
+    "the proxy names somebody who is not let in here: an admin adds people by their names": (
+        "代理服务器报出的用户不允许登录：请管理员按名称添加"
+    ),
     "this link was used already, or is over": "链接已被使用或已失效",
     "this link is for something else": "此链接另有用途",
     "this name and password do not fit": "名称与密码不匹配",

@@ -1,4 +1,4 @@
-"""The pages of the door: signing in by name, by token, or by a link that works once; signing out."""
+"""The pages of the door: signing in by name, by token, by a link that works once, by a proxy; signing out."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from sqlalchemy import Connection
 from rlvitals_monitor.access import door
 from rlvitals_monitor.access.door import Caller
 from rlvitals_monitor.access.password import CHARS_MIN
+from rlvitals_monitor.access.vouching import SECRET_HEADER, Claim
 from rlvitals_monitor.api.deps import NowDep, StoreDep, sessions_of
 from rlvitals_monitor.api.door_words import language_of, sentence, words_in
 from rlvitals_monitor.api.form import read_form
@@ -67,15 +68,21 @@ def sign_in(
     entry: Annotated[str, Query(max_length=200)] = "",
     token: Annotated[str, Query(max_length=200)] = "",
     onward: Onward = "",
+    left: bool = False,
 ) -> Response:
-    """A form. A link that works once gives a session at once, or lets who was invited choose a password."""
+    """A form. A link that works once gives a session at once, or lets who was invited choose a password; so does a
+    proxy that has signed somebody in, but to who has just ``left``.
+    """
     if token:
         words = words_in(language_of(request))(_MISPLACED)
         return _forms(request, store, words, 400)
-    if not entry:
+    caller, claim = caller_of(request), _claim_of(request)
+    if not entry and (claim is None or left or _is_looked_at_beforehand(request)):
         return _forms(request, store)
-    caller = caller_of(request)
     try:
+        if not entry and claim is not None:
+            secret = request.app.state.settings.proxy_secret
+            return _let_in(request, store, door.enter_by_proxy(store, claim, secret, caller, now), onward, now)
         _, person = door.find_entry(store, entry, caller, now)
         if person is not None:
             return _page(request, title="welcome", words="You were invited.", person=person.name, entry=entry)
@@ -100,7 +107,8 @@ async def sign_in_by_form(request: Request, store: StoreDep, now: NowDep, onward
 @router.get("/ui/logout")
 def sign_out(request: Request, store: StoreDep, now: NowDep) -> Response:
     """The session ends here, not only in the browser. Another site's page cannot bring it about."""
-    answer = RedirectResponse(LOGIN, 303, HEADERS)
+    named = request.app.state.settings.proxy_user_header
+    answer = RedirectResponse(f"{LOGIN}?left=1" if named else LOGIN, 303, HEADERS)
     if origin_fault(dict(request.headers), needed=False):
         return answer
     with store.read() as connection:
@@ -110,6 +118,13 @@ def sign_out(request: Request, store: StoreDep, now: NowDep) -> Response:
     for name in (COOKIE, SHARE_COOKIE):
         answer.delete_cookie(name, httponly=True, samesite="strict")
     return answer
+
+
+def _claim_of(request: Request) -> Claim | None:
+    """What a proxy says of who asks; None where it says nothing, or none is trusted."""
+    header = request.app.state.settings.proxy_user_header
+    names = request.headers.getlist(header) if header else []
+    return Claim(names=names, secrets=request.headers.getlist(SECRET_HEADER)) if names else None
 
 
 def caller_of(request: Request) -> Caller:

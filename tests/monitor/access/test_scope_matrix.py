@@ -16,6 +16,7 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from rlvitals.contract.access import AccessKind, Role
+from rlvitals_monitor.access.vouching import SECRET_HEADER
 from rlvitals_monitor.api.deps import utc_now
 from rlvitals_monitor.app import create_app
 from rlvitals_monitor.auth import COOKIE, SHARE_COOKIE
@@ -32,9 +33,11 @@ _READERS = frozenset({"read", "operate", "admin", "viewer", "operator", "admin s
 _OPERATORS = frozenset({"operate", "admin", "operator", "admin session"})
 _ADMINS = frozenset({"admin", "admin session"})
 _INGESTERS = frozenset({"ingest", "ingest:p", "ingest:q"})
+_STRANGERS = frozenset({"nobody", "named by a proxy"})
+"""Headers of a proxy sign somebody in at the door, and let nobody in by themselves."""
 _KNOWN = _READERS | _INGESTERS | {"share"}
 MAY = {
-    OPEN: _KNOWN | {"nobody"},
+    OPEN: _KNOWN | _STRANGERS,
     KNOWN: _KNOWN,
     READ: _READERS,
     SHOWN: _READERS | {"share"},
@@ -95,6 +98,7 @@ GET /api/v1/sessions read                               DELETE /api/v1/sessions 
 DELETE /api/v1/sessions/{session} read                  GET /api/v1/shares operate
 DELETE /api/v1/shares/{share} operate                   GET /metrics/runs read
 """
+PROXY_SECRET = "a secret that a proxy shows, of some length"
 ROWS = {(method, path): level for method, path, level in re.findall(r"([A-Z]+) (/\S+) (\w+)", TABLE)}
 
 
@@ -102,7 +106,8 @@ ROWS = {(method, path): level for method, path, level in re.findall(r"([A-Z]+) (
 def app(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FastAPI]:
     folder = tmp_path_factory.mktemp("matrix")
     shutil.copyfile(sqlite_template, folder / "rlvitals.db")
-    made = create_app(Settings(home=folder, data=folder), with_worker=False)
+    proxy = {"proxy_user_header": "x-forwarded-user", "proxy_secret": PROXY_SECRET}
+    made = create_app(Settings(home=folder, data=folder, **proxy), with_worker=False)
     made.dependency_overrides[utc_now] = lambda: NOW
     with TestClient(made, base_url=BASE_URL):
         with made.state.store.begin() as conn:
@@ -116,6 +121,8 @@ def everybody(app: FastAPI) -> dict[str, TestClient]:
     """By the name in `MAY`: tokens as bearers, people and the shared link by cookie."""
     store: Store = app.state.store
     made = {"nobody": TestClient(app, base_url=BASE_URL, raise_server_exceptions=False)}
+    named = {"x-forwarded-user": "admin", SECRET_HEADER: PROXY_SECRET}
+    made["named by a proxy"] = _browser(app, named)
     for scope in ("read", "ingest", "ingest:p", "ingest:q", "operate", "admin"):
         secret = tokens.make_token()
         with store.begin() as conn:
@@ -161,7 +168,7 @@ def test_everybody_is_let_in_or_refused_as_the_table_says(app: FastAPI, everybod
     for (method, path), level in ROWS.items():
         for name in everybody:
             status = told[method, path, name]
-            refusals = {401} if name == "nobody" else {403}
+            refusals = {401} if name in _STRANGERS else {403}
             as_told = status not in (401, 403) if name in MAY[level] else status in refusals
             if not as_told or status >= 500:
                 wrong.append(f"{method} {path} asked by {name}: {status}, the table says {level}")
