@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
-import psycopg.errors
 from sqlalchemy import Connection, Table
 from sqlalchemy.exc import OperationalError
 
@@ -18,11 +17,12 @@ from rlvitals_monitor.store.partitions import Key, Piece
 
 PARTS = 16
 ROWS_A_TRANSACTION = 10_000
-TRIES = 30
+TRIES = 100
 LOCK_WAIT_MS = 200
 """While it waits for a table, everybody else waits behind it; and it has given way before PostgreSQL, after a
 second, would end one of two that wait for each other."""
-_BUSY = (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected)
+_BUSY = frozenset({"55P03", "40P01"})
+"""PostgreSQL's words for a lock that was not to be had in time, and for two that waited for each other."""
 
 T = TypeVar("T")
 Left = list[tuple[int, Key]]
@@ -107,7 +107,7 @@ def _patiently(store: Store, act: Callable[[Connection], T], pause: Callable[[fl
                 partitions.wait_for_locks(connection, LOCK_WAIT_MS)
                 return act(connection)
         except OperationalError as error:
-            if not isinstance(error.orig, _BUSY):
+            if getattr(error.orig, "sqlstate", None) not in _BUSY:
                 raise
             pause(1.0)
     raise BackupError(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import closing
@@ -196,3 +198,8 @@ def test_sqlite_is_told_where_to_go(
     monkeypatch.setenv("RLVITALS_DATABASE_URL", sqlite_url)
     assert db(["partition"]) == 1
     assert "an SQLite store has no parts" in capsys.readouterr().err
+
+
+def test_the_commands_of_a_service_on_sqlite_need_no_driver_of_postgresql() -> None:
+    code = "import sys; sys.modules['psycopg'] = None; import rlvitals_monitor.database.command"
+    subprocess.run([sys.executable, "-c", code], check=True)
