@@ -94,12 +94,8 @@ def _size(told: Told) -> str:
 
 
 def _killed(told: Told) -> str:
-    later = (
-        f"; {TOLD - told['recovered']:,} after `rlvitals sync`"
-        if told.get("recovered", TOLD) != told["found"]
-        else ""
-    )
-    return f"{TOLD - told['found']:,}{later if 'recovered' in told else ''}"
+    lost = f"{TOLD - told['found']:,}"
+    return f"{lost}; {TOLD - told['recovered']:,} after `rlvitals sync`" if "recovered" in told else lost
 
 
 def _survived(told: Told) -> str:
