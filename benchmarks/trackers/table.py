@@ -66,7 +66,11 @@ def _reasons(name: str, kept: Told) -> list[str]:
     for cell, reason in contender(name).WITHOUT.items():
         why.setdefault(reason, []).append(cell)
     told = [f"no {', '.join(cells)}: {reason}" for reason, cells in why.items()]
-    return told + [f"{cell} failed: {said['error']}" for cell, said in kept.items() if "error" in said]
+    return told + [
+        f"{cell} failed: {said['error'].strip().splitlines()[-1]}"
+        for cell, said in kept.items()
+        if "error" in said
+    ]
 
 
 def _rate(runs: int) -> Cell:
