@@ -35,7 +35,7 @@ def open_run(place: Place, run: str) -> Opened:
     reporter = ours.init(run=run, url=place.url, spool=place.folder / "spool")
 
     def close() -> None:
-        """Waits until all is stored, as others do; by itself it leaves what is not to `rlvitals sync` after 2 s."""
+        """Waits until all is stored, as others do; by itself it leaves that to `rlvitals sync` after 2 s."""
         reporter.flush(FLUSH_S)
         reporter.close()
 
