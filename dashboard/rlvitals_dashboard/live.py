@@ -17,7 +17,7 @@ from typing import Any
 from rlvitals.contract.codec import dumps
 from rlvitals_dashboard.api import Api, ApiError, Change
 
-SHORTEST_BEAT_S = 0.4
+SHORTEST_BEAT_S = 0.25
 """A run that steps faster than this is shown in larger bites."""
 WAIT_S = 15.0
 RETRY_S = 3.0

@@ -121,6 +121,8 @@ def test_new_steps_arrive_without_a_reload_over_one_socket(site: Site, open_page
     assert site.sockets >= 1
     assert [url for url in asked if "_dash-update-component" in url] == []
     assert page.evaluate("window.stayed")
+    page.evaluate("for (let i = 0; i < 99; i++) window.dash_clientside.set_props('beat', { data: null })")
+    until(page, lambda: page.evaluate("window.dash_stores[0].getState().history.past.length") < 9)
 
 
 def test_a_nan_that_arrives_live_is_marked(site: Site, open_page: OpenPage) -> None:

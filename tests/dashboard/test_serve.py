@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
@@ -16,6 +17,8 @@ from typing import Any
 
 import httpx2
 import pytest
+import uvicorn
+from fastapi import FastAPI
 
 from rlvitals.contract.codec import dumps
 from rlvitals_dashboard import serve
@@ -112,6 +115,25 @@ def test_a_taken_port_is_refused_with_a_way_out(capsys: pytest.CaptureFixture[st
     assert code == 1
     assert f"cannot listen on 127.0.0.1:{port}: Address already in use" in said
     assert "--port 0" in said
+
+
+def test_what_the_service_begins_with_is_no_more_looked_through_once_it_is_ready(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(serve.gc, "freeze", lambda: said.append("set aside"))
+    config = uvicorn.Config(FastAPI(), lifespan="off", log_level="error")
+    server = serve._Server(config, lambda: said.append("ready"), drain=lambda: None, drain_s=0.0)
+
+    async def start_and_stop(listener: socket.socket) -> None:
+        config.load()
+        server.lifespan = config.lifespan_class(config)
+        await server.startup([listener])
+        await server.shutdown([listener])
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        asyncio.run(start_and_stop(listener))
+    assert said == ["set aside", "ready"]
 
 
 @pytest.mark.browser

@@ -87,9 +87,15 @@
     else if (told && Date.now() - crashedAt > CRASH_MS) send("crash", { children: null });
   }
 
+  // For undo buttons, which no page here has, Dash keeps all that was ever set: each beat of a page left open.
+  function forgetUndo() {
+    for (const store of window.dash_stores || []) store.getState().history.past.length = 0;
+  }
+
   function watch() {
     const now = Date.now();
     forget();
+    forgetUndo();
     if (place !== null && location.pathname !== place) strayed = strayed || now;
     else strayed = 0;
     const page = failed();
