@@ -114,12 +114,12 @@ def test_what_is_written_corrected_and_removed_while_it_goes_on_is_in_the_parts(
 
 
 def test_reports_go_on_while_it_works(filled: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "ROWS_A_TRANSACTION", 2)
+    monkeypatch.setattr(module, "ROWS_A_TRANSACTION", 20)
     done, sent, failed = threading.Event(), 0, []
 
     def send() -> None:
         nonlocal sent
-        while not done.is_set():
+        while not done.is_set() and sent < 100:
             try:
                 report(filled, sent + 1, sent + 1, float(sent), run="r3")
             except Exception as error:  # noqa: BLE001 - whatever it is, the test fails for it
