@@ -18,7 +18,7 @@ def python_of(peer: str) -> Path:
 
 
 def environment(name: str, requirements: Sequence[str]) -> Path:
-    """The interpreter of the environment called so, made where it is not there or was of others. As `python_of`."""
+    """The interpreter of the environment called so, made where it is not there or was of others."""
     folder = CACHE / name
     python, made, of = folder / "bin" / "python", folder / ".made", "\n".join(requirements)
     if not made.exists() or made.read_text() != of:
