@@ -42,13 +42,17 @@ class Attack:
         self._sign_in()
 
     def run(self, count: int) -> int:
-        """At least ``count`` requests, spread evenly over all operations, of valid and of invalid data."""
+        """At least ``count`` requests, spread evenly over all operations, of valid and of invalid data.
+
+        Of some operations there are only few different requests: the others are asked again, from other seeds.
+        """
         pairs = [(op, mode) for op in sorted(self._operations(), key=_destroys) for mode in _modes(op)]
-        each = max(1, math.ceil(count / len(pairs)))
-        for number, (operation, mode) in enumerate(pairs):
-            attack_batch(
-                operation.as_strategy(generation_mode=mode), self.fire, each, SEED + number, smallest=False
-            )
+        number = SEED
+        while (missing := count - sum(self.statuses.values())) > 0:
+            for operation, mode in pairs:
+                each = math.ceil(missing / len(pairs))
+                attack_batch(operation.as_strategy(generation_mode=mode), self.fire, each, number, smallest=False)
+                number += 1
         return sum(self.statuses.values())
 
     def _operations(self) -> Iterator[Any]:
