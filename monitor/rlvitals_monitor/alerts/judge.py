@@ -211,9 +211,7 @@ def _with_proposal(judgement: Judgement, memory: AttemptMemory) -> Judgement:
 
 def _firing(memory: AttemptMemory) -> set[str]:
     """What was ended by a newer attempt goes on to hold back what it held back."""
-    return {
-        key.partition("/")[0] for key, s in memory.standings.items() if s.state is AlertState.FIRING or s.over
-    }
+    return {key.partition("/")[0] for key, s in memory.standings.items() if s.state is AlertState.FIRING or s.over}
 
 
 def _verdict(rule: Rule, memory: AttemptMemory, evaluation: Evaluation) -> Verdict:
