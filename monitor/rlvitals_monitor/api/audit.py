@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Query
@@ -23,7 +24,6 @@ from rlvitals_monitor.api.deps import (
 from rlvitals_monitor.control.export import FORMATS, Writer
 from rlvitals_monitor.openapi import files
 from rlvitals_monitor.store.audit import Filter, audit_page, every_line, verify
-from rlvitals_monitor.store.engine import Store
 
 router = APIRouter(prefix="/api/v1", tags=["control"])
 
@@ -61,14 +61,17 @@ def export_audit(
     store: StoreDep, _who: Reader, wanted: FilterDep, form: Literal["jsonl", "csv"] = "jsonl"
 ) -> StreamingResponse:
     """All lines, oldest first, as a file."""
+    lines = every_line(store, wanted)
+    first = next(lines, None)  # what cannot be asked is refused before the file begins
+    pieces = _pieces(lines if first is None else chain((first,), lines), FORMATS[form]())
     headers = {"Content-Disposition": f'attachment; filename="audit.{form}"'}
-    return StreamingResponse(_pieces(store, wanted, FORMATS[form]()), media_type=_MEDIA[form], headers=headers)
+    return StreamingResponse(pieces, media_type=_MEDIA[form], headers=headers)
 
 
 _MEDIA = {"jsonl": "application/x-ndjson", "csv": "text/csv; charset=utf-8"}
 
 
-def _pieces(store: Store, wanted: Filter, writer: Writer) -> Iterator[str]:
+def _pieces(lines: Iterable[tuple[AuditView, ...]], writer: Writer) -> Iterator[str]:
     yield writer.head()
-    for lines in every_line(store, wanted):
-        yield writer.lines(lines)
+    for some in lines:
+        yield writer.lines(some)

@@ -62,3 +62,10 @@ def test_the_audit_is_exported_as_a_file_and_checked(client: TestClient) -> None
     assert client.get(f"{V1}/audit/check", params={"head": checked["head"]}).json()["fault"] == ""
     assert "cut off" in client.get(f"{V1}/audit/check", params={"head": "0" * 64}).json()["fault"]
     assert client.get(f"{V1}/audit/check", params={"head": "no digest"}).status_code == 422
+
+
+def test_what_a_database_cannot_be_asked_is_refused_before_the_audits_file_begins(client: TestClient) -> None:
+    for form in ("jsonl", "csv"):
+        answer = client.get(f"{V1}/audit/export", params={"form": form, "what": "a\x00b"})
+        assert answer.status_code in (200, 422), "SQLite finds nothing, PostgreSQL takes no NUL"
+        assert answer.status_code == 200 or answer.headers["content-type"] == "application/problem+json"
