@@ -114,7 +114,7 @@ def scene(chromium: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
     network = Network()
     context = chromium.new_context(viewport={"width": 1440, "height": 900})
     try:
-        yield Scene(server, network.way(server.port), staged, context)
+        yield Scene(server, network.way(("127.0.0.1", server.port)), staged, context)
     finally:
         context.close()
         network.close()
