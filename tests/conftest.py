@@ -18,6 +18,8 @@ settings.register_profile("any machine", deadline=None)
 settings.load_profile("any machine")
 
 KEPT = frozenset({"RLVITALS_TEST_DATABASE_URL"})
+MEMORY_FOR_POSTGRES = 6 << 30
+"""Bytes, for the servers of several workers."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -75,14 +77,21 @@ def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         )
     # Not below pytest's own folder: run by root, the server is another user, who must be able to get there, and
     # every other pytest on the machine closes that folder again. Short, for a Unix socket's address is.
-    folder = Path(tempfile.mkdtemp(prefix="rlvitals_pg_"))
+    folder = Path(tempfile.mkdtemp(prefix="rlvitals_pg_", dir=_place_in_memory()))
     server = pgserver.get_server(folder / "data", cleanup_mode="stop")
     # hundreds of databases are made and dropped, each of which waits for the disk; none outlives the session
     quick = [f"ALTER SYSTEM SET {name} = off" for name in ("fsync", "full_page_writes", "synchronous_commit")]
+    quick.append("ALTER SYSTEM SET max_wal_size = '256MB'")
     _administer(server.get_uri(), *quick, "SELECT pg_reload_conf()")
     yield server.get_uri()
     server.cleanup()
     shutil.rmtree(folder, ignore_errors=True)
+
+
+def _place_in_memory() -> str | None:
+    """Where nothing waits for a disk that others keep busy; None where memory has no room for a server's data."""
+    memory = Path("/dev/shm")
+    return str(memory) if memory.is_dir() and shutil.disk_usage(memory).free > MEMORY_FOR_POSTGRES else None
 
 
 @pytest.fixture(scope="session")

@@ -33,11 +33,11 @@ def tell_crash(error: Exception) -> None:
 
 
 def crash_page(error: Exception, prefix: str) -> tuple[Any, ...]:
-    """In place of a whole page, which is asked for again; crumbs and links stay as they are."""
+    """In place of a whole page, which is asked for again; who sees it, crumbs and links stay as they are."""
     log.error("a page could not be made", exc_info=error)
     told = ApiError(t("This page could not be made"), t("The service stumbled over it; its log says why."))
     routed = {"path": ctx.inputs.get("url.pathname"), "at": datetime.now(timezone.utc).timestamp()}
-    return failed_page(told, prefix, ""), no_update, no_update, routed
+    return failed_page(told, prefix, ""), no_update, no_update, no_update, routed
 
 
 def crash_notice(at: datetime) -> Component:
