@@ -307,7 +307,9 @@ def test_what_a_killed_trainer_sent_from_memory_beyond_its_full_disk_holds_up_no
     reporter.report(0, {"b": 1.0})
     assert reporter.flush(DEADLINE_S)
     (folder,) = [one for one in journals(reporter.settings.spool) if one.name == offline.attempt]
-    service.wait_for(lambda: read_acked(folder).complete)
+    rounds = reporter._sender._rounds
+    with rounds:
+        assert rounds.wait_for(lambda: read_acked(folder).complete, DEADLINE_S)
     assert failures(reporter) == reporter.counters["receipts_ignored"] == 0
 
 
