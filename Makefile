@@ -43,7 +43,7 @@ serve: $(VENV)/.run ## start the service and the dashboard on SQLite
 
 test: $(VENV)/.dev browser ## all tests: unit, property, SQLite, PostgreSQL, browser, end to end
 	@# three, as many tests wait for others' clocks: two cores stand half idle under two
-	@$(BIN)/python -m pytest -n 3 --dist loadgroup $(PYTEST_FLAGS)
+	@$(BIN)/python -m pytest -n 3 --dist loadscope $(PYTEST_FLAGS)
 
 test-providers: $(VENV)/.dev ## chat, mail and webhook providers at the wire: a table of channel and behaviour
 	@$(BIN)/python -m pytest tests/monitor/notify/test_providers.py -q $(PYTEST_FLAGS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import os
 import shutil
@@ -22,19 +23,30 @@ MEMORY_FOR_POSTGRES = 6 << 30
 """Bytes, for the servers of several workers."""
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Which tests stay on one worker, where there are several: all browser tests, for browsers wait for each other
-    on few cores; and those of a module that share what it made once, lest each worker make it again."""
-    for item in items:
-        if item.get_closest_marker("browser"):
-            item.add_marker(pytest.mark.xdist_group("browser"))
-        elif _shares(item):
-            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+    """Its own `loadgroup` reads marks from names that pytest 9.2 no longer makes of them."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByNeed(LoadScopeScheduling):  # type: ignore[misc]
+        def _split_scope(self, nodeid: str) -> str:
+            return _kept_together(nodeid)
+
+    return ByNeed(config, log)
 
 
-def _shares(item: pytest.Item) -> bool:
-    needed = item._fixtureinfo.name2fixturedefs if isinstance(item, pytest.Function) else {}
-    return any(definition.scope == "module" for found in needed.values() for definition in found)
+def _kept_together(nodeid: str) -> str:
+    """Which tests stay on one worker: all browser tests, for browsers wait for each other on few cores; and those
+    of a module that share what it made once, lest each worker make it again."""
+    file = nodeid.partition("::")[0]
+    needs = _needs(file)
+    return "browser" if needs == "browser" else file if needs == "module" else nodeid
+
+
+@functools.cache
+def _needs(file: str) -> str:
+    text = (Path(__file__).parents[1] / file).read_text("utf-8")
+    return "browser" if "mark.browser" in text else "module" if 'scope="module"' in text else ""
 
 
 @pytest.fixture(autouse=True)

@@ -39,11 +39,6 @@ class Real:
         return find_source(self.tokenizer).decode(ids, skip)
 
 
-def _params() -> list[Any]:
-    # one process reads one tokenizer once, for all of the tests
-    return [pytest.param(name, marks=pytest.mark.xdist_group(f"tokenizer {name}")) for name in real.NAMES]
-
-
 @pytest.fixture(scope="module")
 def golden() -> dict[str, Any]:
     """Empty where the counts that were taken from the families' own decoders do not lie beside the repository."""
@@ -51,7 +46,7 @@ def golden() -> dict[str, Any]:
     return dict(json.loads(path.read_text(encoding="utf-8"))["families"]) if path.exists() else {}
 
 
-@pytest.fixture(scope="module", params=_params())
+@pytest.fixture(scope="module", params=real.NAMES)
 def one(request: pytest.FixtureRequest, golden: dict[str, Any]) -> Real:
     name = request.param
     try:
