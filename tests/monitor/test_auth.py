@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from rlvitals_monitor import auth
+from rlvitals_monitor.api.deps import utc_now
 from rlvitals_monitor.app import create_app
 from rlvitals_monitor.auth import Principal, check_scopes, ensure_local_token
 from rlvitals_monitor.browser_guard import host_name
@@ -171,6 +172,7 @@ def test_a_session_outlives_a_restart_of_the_service(
 ) -> None:
     sign_in(stranger)
     again = create_app(settings, with_worker=False)
+    again.dependency_overrides[utc_now] = lambda: NOW
     with TestClient(again, base_url=BASE_URL, cookies=stranger.cookies) as client:
         assert client.get("/api/v1/runs").status_code == 200
 
