@@ -33,11 +33,12 @@ def tell_crash(error: Exception) -> None:
 
 
 def crash_page(error: Exception, prefix: str) -> tuple[Any, ...]:
-    """In place of a whole page, which is asked for again; who sees it, crumbs and links stay as they are."""
+    """In place of a whole page, which is asked for again; all else that the callback says stays as it is."""
     log.error("a page could not be made", exc_info=error)
     told = ApiError(t("This page could not be made"), t("The service stumbled over it; its log says why."))
     routed = {"path": ctx.inputs.get("url.pathname"), "at": datetime.now(timezone.utc).timestamp()}
-    return failed_page(told, prefix, ""), no_update, no_update, no_update, routed
+    said = {("page", "children"): failed_page(told, prefix, ""), ("routed", "data"): routed}
+    return tuple(said.get((out["id"], out["property"]), no_update) for out in ctx.outputs_list)
 
 
 def crash_notice(at: datetime) -> Component:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rlvitals.contract import codec
-from rlvitals.contract.alert import LIMITS, Truth
+from rlvitals.contract.alert import Truth, limit_of
 from rlvitals.formats.log import Format
 from rlvitals.formats.steps import stride
 from rlvitals.progress import ProgressBar
@@ -133,7 +133,7 @@ def fired_of(episode: Episode) -> Fired:
         value=evaluation.value,
         threshold=evaluation.threshold,
         measured=evaluation.measured,
-        limit=LIMITS.get(evaluation.sign, LIMITS[""]),
+        limit=limit_of(evaluation.sign),
     )
 
 

@@ -67,6 +67,11 @@ LIMITS = {
 """How an alert's value is compared with its threshold, by `Alert.sign`."""
 
 
+def limit_of(sign: str) -> str:
+    """A sentence of `LIMITS`; the plain one where nobody knows the sign."""
+    return LIMITS.get(sign, LIMITS[""])
+
+
 def measured_of(metric: str, measured: str) -> str:
     """What a value is of; a metric that is derived from several bears the name of one of them."""
     if not measured or metric in measured:
@@ -115,7 +120,7 @@ class Alert:
     @property
     def limit(self) -> str:
         """A sentence of `LIMITS`; "" without a threshold."""
-        return "" if self.threshold is None else LIMITS.get(self.sign, LIMITS[""])
+        return "" if self.threshold is None else limit_of(self.sign)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import NamedTuple
 
-from rlvitals.contract.alert import LIMITS, Truth, measured_of
+from rlvitals.contract.alert import Truth, limit_of, measured_of
 from rlvitals_monitor.rules.baselines import Slot
 from rlvitals_monitor.rules.program import Frame, Side
 from rlvitals_monitor.rules.rule import Rule
@@ -74,8 +74,8 @@ class Evaluation(NamedTuple):
         """Such as ``kl.pull_ratio = 4 (fires above 1)``; "" without a value."""
         if self.value is None:
             return ""
-        limit = LIMITS.get(self.sign, LIMITS[""])
-        against = "" if self.threshold is None else f" ({limit.format(limit=f'{self.threshold:.4g}')})"
+        words = limit_of(self.sign)
+        against = "" if self.threshold is None else f" ({words.format(limit=f'{self.threshold:.4g}')})"
         return f"{measured_of(self.metric, self.measured)} = {self.value:.4g}{against}"
 
 

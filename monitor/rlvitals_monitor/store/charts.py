@@ -141,10 +141,11 @@ def _raw(connection: Connection, numbers: Collection[int], span: Span) -> dict[i
     c = points.c
     query = _within(select(c.series, c.step, c.value, c.kind), points, numbers, span, 1)
     rows = connection.execute(query.order_by(c.series, c.step)).all()
-    return {number: _raw_part(list(own)) for number, own in groupby(rows, lambda row: row[0])}
+    return {number: raw_part(list(own)) for number, own in groupby(rows, lambda row: row[0])}
 
 
-def _raw_part(rows: Sequence[Any]) -> Part:
+def raw_part(rows: Sequence[Any]) -> Part:
+    """``rows`` are a name of their series, step, value and kind, in the order of steps; at least one."""
     _, steps, values, kinds = zip(*rows, strict=True)
     nan, pos_inf, neg_inf = (
         tuple(step for step, its in zip(steps, kinds, strict=True) if its == kind) for kind in _KINDS.values()

@@ -9,8 +9,7 @@ from sqlalchemy import Connection, select
 
 from rlvitals.contract.view import SeriesView
 from rlvitals_monitor.store import charts, horizon
-from rlvitals_monitor.store.numbers import join
-from rlvitals_monitor.store.tables import NumberKind, points, series
+from rlvitals_monitor.store.tables import points, series
 
 
 def read_tails(
@@ -29,7 +28,11 @@ def read_tails(
     found: dict[str, list[Any]] = {}
     for row in rows:
         found.setdefault(row.metric, []).append(row)
-    return [_raw(run, name, metric, found[metric]) for metric in metrics if metric in found]
+    return [
+        SeriesView(run=run, attempt=name, metric=metric, **charts.raw_part(found[metric]))
+        for metric in metrics
+        if metric in found
+    ]
 
 
 def _read_points(
@@ -43,20 +46,3 @@ def _read_points(
         .limit(most)
     )
     return connection.execute(query).all()
-
-
-def _raw(run: str, attempt: str, metric: str, rows: Sequence[Any]) -> SeriesView:
-    def steps_of(kind: NumberKind) -> tuple[int, ...]:
-        return tuple(row.step for row in rows if row.kind == kind)
-
-    return SeriesView(
-        run=run,
-        attempt=attempt,
-        metric=metric,
-        bucket=1,
-        step=tuple(row.step for row in rows),
-        value=tuple(join(row.value, row.kind) for row in rows),
-        nan=steps_of(NumberKind.NAN),
-        pos_inf=steps_of(NumberKind.POS_INF),
-        neg_inf=steps_of(NumberKind.NEG_INF),
-    )
