@@ -222,6 +222,7 @@ def _register_browser(app: Dash) -> None:
     does("nudge", Input("done", "data"), *pulses)
     does("query", Input("tried-query", "data"))
     does("toLine", Input({"type": "to-line", "line": ALL}, "n_clicks"))
+    deeds.register_browser(register)
     compare_page.register_browser(register)
     runs_page.register_browser(register)
     run_browser.register_browser(register)

@@ -5,11 +5,11 @@ The answer goes to a place of its own: the card that was clicked may be gone bef
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from time import time
 from typing import Any
 
-from dash import ALL, Dash, Input, Output, State, ctx, html
+from dash import ALL, ClientsideFunction, Dash, Input, Output, State, dcc, html, set_props
 from dash.exceptions import PreventUpdate
 
 from rlvitals.contract.command import CommandKind, CommandState, Policy
@@ -34,37 +34,41 @@ def verdict_place() -> Component:
         [
             html.Div(id="verdict", role="status"),
             html.Span(t("Asking …"), className="asking-sign"),
+            dcc.Store(id="deed"),
         ],
         id="verdict-place",
     )
 
 
 def register(app: Dash, api: Api) -> None:
+    """A button tells the browser's own script, which writes what is wanted into a store (`register_browser`). Were
+    the buttons inputs here, every new card would ask again, and Dash throws away the answer that is under way."""
+
     @app.callback(
         Output("verdict", "children"),
-        Output("done", "data"),
-        Input({"type": "do", "deed": ALL, "subject": ALL}, "n_clicks"),
-        State({"type": "say", "deed": ALL, "subject": ALL, "name": ALL}, "value"),
-        State({"type": "say", "deed": ALL, "subject": ALL, "name": ALL}, "id"),
+        Input("deed", "data"),
         running=[(Output("verdict-place", "className"), "at-work", "")],
         prevent_initial_call=True,
     )
-    async def act(
-        _clicks: object, values: Sequence[object], ids: Sequence[Mapping[str, str]]
-    ) -> tuple[Component, float]:
-        if len(ctx.triggered) != 1 or not ctx.triggered[0]["value"]:
-            raise PreventUpdate  # a new card came in; nobody clicked
-        clicked = ctx.triggered_id
-        deed, subject = clicked["deed"], clicked["subject"]
-        said = {
-            field["name"]: value
-            for field, value in zip(ids, values, strict=True)
-            if field["deed"] == deed and field["subject"] in (subject, subject.partition(":")[0])
-        }
+    async def act(wanted: Mapping[str, Any] | None) -> Component:
+        if not wanted:
+            raise PreventUpdate
+        # no output: it stands on every page, and one that comes without its input makes Dash ask at once
+        set_props("done", {"data": time()})
         try:
-            return await DEEDS[deed](api, subject, said), time()
+            return await DEEDS[wanted["deed"]](api, wanted["subject"], wanted["said"])
         except ApiError as error:
-            return notice(error.title, error.detail, tone="critical"), time()
+            return notice(error.title, error.detail, tone="critical")
+
+
+def register_browser(register: Any) -> None:
+    """The function is in assets/vitals.js."""
+    register(
+        ClientsideFunction("vitals", "deed"),
+        Input({"type": "do", "deed": ALL, "subject": ALL}, "n_clicks"),
+        State({"type": "say", "deed": ALL, "subject": ALL, "name": ALL}, "value"),
+        State({"type": "say", "deed": ALL, "subject": ALL, "name": ALL}, "id"),
+    )
 
 
 async def _approve(api: Api, command: str, said: Said) -> Component:

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from time import time
 from typing import Any, TypeAlias
 
-from dash import ALL, Dash, Input, Output, State, ctx, html
+from dash import ALL, ClientsideFunction, Dash, Input, Output, State, html, set_props
 from dash.exceptions import PreventUpdate
 
 from rlvitals.contract.alert import AlertState
@@ -29,24 +29,29 @@ Deed: TypeAlias = Callable[[Api, str, Said], Awaitable[int]]
 
 
 def register(app: Dash, api: Api) -> None:
+    """By way of a store, as `deeds.register` says why."""
+
     @app.callback(
         Output("verdict", "children", allow_duplicate=True),
-        Output("done", "data", allow_duplicate=True),
-        Input({"type": "bulk", "deed": ALL}, "n_clicks"),
-        # by a pattern: as the page is left, its buttons go, which asks for this once more, and so has its store
-        State({"type": "runs-chosen", "page": ALL}, "data"),
-        State({"type": "bulk-say", "name": ALL}, "value"),
-        State({"type": "bulk-say", "name": ALL}, "id"),
+        Input("bulk-deed", "data"),
         running=[(Output("verdict-place", "className"), "at-work", "")],
         prevent_initial_call=True,
     )
-    async def act(
-        _clicks: object, chosen: Sequence[object], values: Sequence[object], ids: Sequence[Mapping[str, str]]
-    ) -> tuple[Component, float]:
-        if len(ctx.triggered) != 1 or not ctx.triggered[0]["value"]:
+    async def act(wanted: Mapping[str, Any] | None) -> Component:
+        if not wanted:
             raise PreventUpdate
-        said = {field["name"]: value for field, value in zip(ids, values, strict=True)}
-        return await carry_out(api, ctx.triggered_id["deed"], next(iter(chosen), None), said), time()
+        set_props("done", {"data": time()})
+        return await carry_out(api, wanted["deed"], wanted["chosen"], wanted["said"])
+
+
+def register_browser(register: Any) -> None:
+    """The function is in assets/runs.js, which knows what is chosen."""
+    register(
+        ClientsideFunction("vitalsRuns", "deed"),
+        Input({"type": "bulk", "deed": ALL}, "n_clicks"),
+        State({"type": "bulk-say", "name": ALL}, "value"),
+        State({"type": "bulk-say", "name": ALL}, "id"),
+    )
 
 
 async def carry_out(api: Api, deed: str, chosen: object, said: Said) -> Component:

@@ -108,8 +108,9 @@ def _standing(made: Cluster, healed: dict[str, int]) -> list[str]:
 
 
 def _ask(made: Cluster, chance: random.Random) -> None:
-    for _ in range(COMMANDS_A_ROUND):
-        run = chance.choice(made.trainers).run
+    stored = progress.stored_steps(made)
+    runs = [trainer.run for trainer in made.trainers if trainer.run in stored]  # the others are not in yet
+    for run in chance.choices(runs, k=COMMANDS_A_ROUND if runs else 0):
         with contextlib.suppress(Conflict):  # one of the kind is under way
             made.ask_checkpoint(run)
 

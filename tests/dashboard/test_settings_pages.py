@@ -24,6 +24,29 @@ def house(database_url: str, tmp_path: Path) -> Iterator[House]:
         yield house
 
 
+def test_a_secret_is_shown_though_the_table_with_its_token_comes_before_the_answer(
+    house: House, open_page: Callable[..., Any]
+) -> None:
+    page = open_page(house.url, "/ui/settings/tokens", login=house.login)
+    late: list[tuple[Any, Any]] = []
+
+    def hold(route: Any) -> None:
+        if '"deed.data"' in (route.request.post_data or ""):
+            late.append((route, route.fetch()))
+        else:
+            route.continue_()
+
+    page.route(re.compile("/_dash-update-component"), hold)
+    press(page, "New token")
+    page.get_by_label("Name").fill("cluster")
+    page.get_by_role("button", name="A trainer that reports").click()
+    expect(page.locator("tbody tr").filter(has_text="cluster")).to_be_visible()
+    expect(page.locator("#verdict .secret")).to_have_count(0)
+    [(route, answer)] = late
+    route.fulfill(response=answer)
+    expect(page.locator("#verdict .secret")).to_have_text(re.compile(r"^rlv_\S{30,}$"))
+
+
 def test_people_tokens_links_and_ages_of_data_are_looked_after(
     house: House, open_page: Callable[..., Any]
 ) -> None:

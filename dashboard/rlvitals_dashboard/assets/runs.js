@@ -243,23 +243,25 @@
     arrange();
   }
 
+  // What is chosen, by id and name.
+  function pairs() { return [...chosen].filter((id) => rows.has(id)).map((id) => [id, plain(rows.get(id).row.name)]); }
+
   function choose() {
     const bar = by("runs-bulk"), all = by("runs-all");
     if (!bar || !all) return;
-    const pairs = [...chosen].filter((id) => rows.has(id)).map((id) => [id, plain(rows.get(id).row.name)]);
+    const picked = pairs();
     for (const place of bar.querySelectorAll(".how-many")) {
-      const told = counted(pairs.length, "one_run", "many_runs");
+      const told = counted(picked.length, "one_run", "many_runs");
       if (place.textContent !== told) place.textContent = told;
     }
-    const named = pairs.slice(0, NAMES_SHOWN).map((pair) => pair[1].slice(0, 40)).join(", ");
-    bar.querySelector(".which").textContent = named + (pairs.length > NAMES_SHOWN ? " …" : "");
+    const named = picked.slice(0, NAMES_SHOWN).map((pair) => pair[1].slice(0, 40)).join(", ");
+    bar.querySelector(".which").textContent = named + (picked.length > NAMES_SHOWN ? " …" : "");
     const compare = by("runs-compare");
-    compare.href = compare.dataset.way + pairs.slice(0, 6).map((pair) => encodeURIComponent(pair[0])).join(",");
-    bar.hidden = !pairs.length;
-    const whole = pairs.length > 0 && pairs.length === order.length;
-    all.textContent = whole ? "☑" : pairs.length ? "◪" : "☐";
+    compare.href = compare.dataset.way + picked.slice(0, 6).map((pair) => encodeURIComponent(pair[0])).join(",");
+    bar.hidden = !picked.length;
+    const whole = picked.length > 0 && picked.length === order.length;
+    all.textContent = whole ? "☑" : picked.length ? "◪" : "☐";
     all.setAttribute("aria-pressed", String(whole));
-    send({ type: "runs-chosen", page: "" }, { data: pairs });
   }
 
   function pick(ids, on) {
@@ -375,6 +377,15 @@
     },
 
     watch() { if (by("runs-list") && window.vitalsConnection.quiet()) ask(true); },
+
+    // With what is chosen as it is pressed, see `vitals.deed`.
+    deed(_clicks, values, ids) {
+      const pressed = window.dash_clientside.callback_context.triggered.filter((t) => t.value);
+      if (!pressed.length) return;
+      const { deed } = JSON.parse(pressed[0].prop_id.slice(0, pressed[0].prop_id.lastIndexOf(".")));
+      const said = Object.fromEntries(ids.map((id, i) => [id.name, values[i]]));
+      send("bulk-deed", { data: { deed, chosen: pairs(), said, at: Date.now() } });
+    },
 
     done(at) { if (at && by("runs-list")) ask(true); },
   };

@@ -5,6 +5,8 @@
   function send(id, props) { window.dash_clientside.set_props(id, props); }
   function clicked() { return window.dash_clientside.callback_context.triggered.filter((t) => t.value); }
 
+  function idOf(trigger) { return JSON.parse(trigger.prop_id.slice(0, trigger.prop_id.lastIndexOf("."))); }
+
   function alive(trouble) { window.vitalsConnection.beat(trouble); }
   function quiet() { return window.vitalsConnection.quiet(); }
 
@@ -64,6 +66,16 @@
       if (done && ids.length) send(ids[0], { data: { ...pulses[0], version: 0, nudge: Date.now() } });
     },
 
+    // Of what was typed, only what belongs to the button that was pressed.
+    deed(_clicks, values, ids) {
+      const pressed = clicked();
+      if (!pressed.length) return;
+      const { deed, subject } = idOf(pressed[0]);
+      const whose = [subject, subject.split(":")[0]];
+      const mine = ids.map((id, i) => [id, values[i]]).filter(([id]) => id.deed === deed && whose.includes(id.subject));
+      send("deed", { data: { deed, subject, said: Object.fromEntries(mine.map(([id, value]) => [id.name, value])), at: Date.now() } });
+    },
+
     // What a page was asked for, in its address.
     query(asked) {
       if (asked) history.replaceState(history.state, "", location.pathname + "?" + new URLSearchParams(asked).toString().replaceAll("%2C", ",").replaceAll("%40", "@"));
@@ -74,7 +86,7 @@
       const hits = clicked();
       const area = document.getElementById("draft");
       if (hits.length !== 1 || !area) return;
-      const line = JSON.parse(hits[0].prop_id.slice(0, hits[0].prop_id.lastIndexOf("."))).line;
+      const line = idOf(hits[0]).line;
       const lines = area.value.split("\n");
       const start = lines.slice(0, line - 1).reduce((sum, text) => sum + text.length + 1, 0);
       area.focus();

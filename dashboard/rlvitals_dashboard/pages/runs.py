@@ -39,7 +39,7 @@ async def layout(api: Api, prefix: str, query: Query) -> Component:
             html.Div([verdict_place(), bulk_bar(prefix)], className="runs-dock"),
             html.Div(
                 [
-                    dcc.Store(id={"type": "runs-chosen", "page": ""}, data=[]),
+                    dcc.Store(id="bulk-deed"),
                     dcc.Store(id="runs-pulse"),
                     dcc.Store(id="runs-beat"),
                     dcc.Interval(id="runs-watch", interval=WATCH_MS),
@@ -86,3 +86,4 @@ def register_browser(register: Any) -> None:
     does("beat", Input("runs-beat", "data"))
     does("watch", Input("runs-watch", "n_intervals"))
     does("done", Input("done", "data"))
+    runs_deeds.register_browser(register)
