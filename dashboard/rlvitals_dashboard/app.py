@@ -16,6 +16,7 @@ from fastapi.responses import JSONResponse
 
 from rlvitals_dashboard import deeds, nav, problem_banner, run_browser
 from rlvitals_dashboard.api import Api, ApiError
+from rlvitals_dashboard.chart_route import add_chart_route
 from rlvitals_dashboard.components import Component, visible
 from rlvitals_dashboard.crash_notice import crash_page, tell_crash
 from rlvitals_dashboard.failed_page import failed_page, no_such_page
@@ -87,6 +88,7 @@ def create_dash(server: FastAPI, api: Api, prefix: str = PREFIX) -> Dash:
         **options,
     )
     app.layout = lambda: shell(prefix)
+    add_chart_route(server, api, prefix)
     _name_the_language(app)
     _register_router(app, api, prefix)
     _register_browser(app)

@@ -35,7 +35,6 @@ class ChartParts:
     """What of a card goes by the steps that are shown."""
 
     figure: figures.Figure
-    style: dict[str, str]
     caption: list[Component]
     marks: list[Component]
 
@@ -43,10 +42,8 @@ class ChartParts:
 def chart_parts(
     view: MetricView, series: SeriesView, drawing: figures.Drawing, *, run: str = "", attempt: str = ""
 ) -> ChartParts:
-    figure = figures.chart(series, find(view.metric), drawing)
     return ChartParts(
-        figure=figure,
-        style={"height": f"{figure['layout']['height']}px"},
+        figure=figures.chart(series, find(view.metric), drawing),
         caption=_caption(view, figures.scale_of(series, drawing).linear, run, attempt, drawing.span),
         marks=marks(series),
     )
@@ -63,7 +60,7 @@ def chart_card(
         id={"type": "chart", "metric": view.metric},
         figure=parts.figure,
         config=GRAPH_CONFIG,
-        style=parts.style,
+        style={"height": f"{figures.HEIGHT_PX}px"},
     )
     said = t("{metric}, last value {value}", metric=view.metric[:LONGEST_NAME], value=number(view.last_value))
     return html.Figure(

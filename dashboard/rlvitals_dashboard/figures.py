@@ -42,7 +42,8 @@ Figure = dict[str, Any]
 FIRING, LOW, HIGH, VALUE, SMOOTH, NANS, POS_INFS, NEG_INFS, EXTENT, ACTIONS = range(10)
 """Indices of the traces of every figure."""
 
-HEIGHT_PX = 168
+HEIGHT_PX = 176
+"""Of every chart: what is no number takes its strip from the plot, so that no zoom moves the page."""
 _FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif'
 
 
@@ -116,7 +117,7 @@ def extension(
     scale: Scale | None = None,
     smooth: Sequence[float | None] = (),
 ) -> tuple[dict[str, Any], list[int]]:
-    """New finite raw points as ``(data, trace indices)`` for ``dcc.Graph.extendData``.
+    """New finite raw points as ``(data, trace indices)``, as Plotly's own extendTraces takes them.
 
     A series with new non-finite values needs a new drawing instead, since its strip grows and its words change.
     ``enveloped``: the drawn series is bucketed, so the new points are their own least and greatest.
@@ -157,7 +158,7 @@ def _layout(shown: Sequence[SeriesView], metric: Metric | None, drawing: Drawing
     axis = {"gridcolor": theme.grid, "linecolor": theme.border, "zeroline": False, "color": theme.muted}
     top = 1.0 - strip - (0.05 if kinds else 0.0)
     return {
-        "height": HEIGHT_PX + 16 * len(kinds),
+        "height": HEIGHT_PX,
         "margin": {"l": 46, "r": 12, "t": 8, "b": 24, "pad": 0},
         "paper_bgcolor": "rgba(0,0,0,0)",
         "plot_bgcolor": "rgba(0,0,0,0)",

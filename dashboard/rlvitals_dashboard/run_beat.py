@@ -88,7 +88,7 @@ def answer(
     """In the order of the callback's outputs; whatever is not given stays as it is."""
     return (
         *(parts.get(name, no_update) for name in PARTS),
-        [(extend or {}).get(metric, no_update) for metric in charts],
+        extend or no_update,
         [(values or {}).get(metric, no_update) for metric in charts],
         beat,
     )

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dash import Dash, Input, Output, State, no_update
-from dash.exceptions import PreventUpdate
+from dash import Dash, Input, Output, State
 
 from rlvitals_dashboard.api import Api, ApiError
 from rlvitals_dashboard.components import notice
@@ -14,26 +13,23 @@ from rlvitals_dashboard.run_heat import heat_panel
 from rlvitals_dashboard.run_texts import texts_at
 from rlvitals_dashboard.run_view import Glance, View
 
-HEAT_MS = 15_000
-
 
 def register_beside(app: Dash, api: Api) -> None:
+    """When the distributions are to be drawn, the browser's own script says in ``heat-ask``."""
+
     @app.callback(
         Output("heats", "children"),
-        Input("view", "data"),
+        Input("heat-ask", "data"),
         Input("theme", "data"),
-        Input("heat-watch", "n_intervals"),
-        State("glance", "data"),
+        State("view", "data"),
+        prevent_initial_call=True,
         websocket=True,
     )
-    async def heats(data: Mapping[str, Any], theme: str, ticks: int | None, glance: Mapping[str, Any]) -> Any:
-        view = View.read(data)
-        if ticks and (Glance.read(glance).paused or view.last is not None):
-            raise PreventUpdate
+    async def heats(_asked: float, theme: str, data: Mapping[str, Any]) -> Any:
         try:
-            return await heat_panel(api, view, theme)
+            return await heat_panel(api, View.read(data), theme)
         except ApiError as error:
-            return no_update if ticks else notice(error.title, error.detail, tone="warning")
+            return notice(error.title, error.detail, tone="warning")
 
     @app.callback(Output("step-texts", "children"), Input("glance", "data"), State("view", "data"))
     async def texts(glance: Mapping[str, Any], data: Mapping[str, Any]) -> Any:

@@ -13,13 +13,14 @@ def register_browser(register: Any) -> None:
 
     view, glance = State("view", "data"), State("glance", "data")
     does("address", Input("view", "data"), Input("glance", "data"))
-    does("zoom", Input({"type": "chart", "metric": ALL}, "relayoutData"), view)
-    does("heatZoom", Input({"type": "heat", "metric": ALL}, "relayoutData"), view)
+    moved = [Input({"type": kind, "metric": ALL}, "relayoutData") for kind in ("chart", "heat")]
+    does("zoom", *moved)
     does("unzoom", Input("unzoom", "n_clicks"), view)
     does("pick", Input({"type": "pick", "what": ALL, "value": ALL}, "n_clicks"), view)
     does("find", Input("find", "value"), view)
     does("fold", Input({"type": "fold", "family": ALL}, "n_clicks"), view)
     does("more", Input({"type": "more", "family": ALL}, "n_clicks"), view)
-    does("glanced", Input("glance", "data"), Input("pulse", "data"), Input("beat", "data"), view)
+    does("glanced", Input("glance", "data"), Input("pulse", "data"), view)
+    does("tails", Input("tails", "data"))
     does("hold", Input("hold", "n_clicks"), glance)
     does("follow", Input("follow", "n_clicks"), view)

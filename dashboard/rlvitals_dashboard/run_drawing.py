@@ -1,4 +1,4 @@
-"""Draws the charts of a run whole: asks for what is shown, and says what a beat goes on with."""
+"""Draws the charts of a run: all of them anew, or other steps into those that a browser shows."""
 
 from __future__ import annotations
 
@@ -24,30 +24,59 @@ from rlvitals_dashboard.theme import pick
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawn:
-    """``families`` is None where the charts that are there need only show other steps: ``parts`` are theirs."""
+    """All charts, made anew; ``pulse`` says what a beat goes on with."""
 
-    families: list[Component] | None
-    parts: list[ChartParts]
+    families: list[Component]
     tools: list[Component]
     pulse: dict[str, Any]
 
 
-async def draw_run(
-    api: Api, view: View, theme: str, there: Pulse | None = None, charts: Sequence[str] = ()
-) -> Drawn:
-    """``there`` and ``charts`` are what the browser shows already."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OtherSteps:
+    """For charts that are there: ``parts`` by metric, and a ``pulse`` that speaks of these alone."""
+
+    parts: dict[str, ChartParts]
+    tools: list[Component]
+    pulse: dict[str, Any]
+
+
+async def draw_run(api: Api, view: View, theme: str) -> Drawn:
     version = (await api.changes(view.run, 0, 0)).version
     now = await Snapshot.share(api, view, version)
-    drawn = now.drawn(view)
-    shown = [m.metric for m in drawn]
+    charts = await _charts(api, view, theme, now, [m.metric for m in now.drawn(view)])
+    prints = now.prints(view)
+    frame = _frame(now, view, theme, prints)
+    return Drawn(
+        families=families(now.panels(view), charts),
+        tools=_tools(now, view),
+        pulse=_pulse(version, now, charts, prints, frame).data(),
+    )
+
+
+async def draw_steps(api: Api, view: View, theme: str, frame: int, metrics: Sequence[str]) -> OtherSteps | None:
+    """None where the charts that were drawn by ``frame`` do not fit any more and must be made anew."""
+    version = (await api.changes(view.run, 0, 0)).version
+    now = await Snapshot.share(api, view, version)
+    shown, prints = {m.metric: m for m in now.drawn(view)}, now.prints(view)
+    if frame != _frame(now, view, theme, prints) or not shown.keys() >= set(metrics):
+        return None
+    charts = await _charts(api, view, theme, now, metrics)
+    return OtherSteps(
+        parts={name: card_parts(shown[name], charts) for name in metrics},
+        tools=_tools(now, view),
+        pulse=_pulse(version, now, charts, prints, frame).data(),
+    )
+
+
+async def _charts(api: Api, view: View, theme: str, now: Snapshot, metrics: Sequence[str]) -> Charts:
     before = now.earlier(view)
     series, *earlier = await asyncio.gather(
-        *(_series(api, view, shown, attempt) for attempt in (view.attempt, *(a.id for a in before)))
+        *(_series(api, view, metrics, attempt) for attempt in (view.attempt, *(a.id for a in before)))
     )
     names = [t("attempt {number}", number=a.ordinal) for a in before]
     drawing = Drawing(
         theme=pick(theme),
-        span=_span(view, now, [series, *earlier]),
+        span=_span(view, now),
         alerts=now.alerts,
         commands=now.commands,
         rules=now.rules,
@@ -55,7 +84,7 @@ async def draw_run(
         smoothing=find_smoothing(view.smooth),
         earlier=list(zip(names, earlier, strict=True)),
     )
-    whole = Charts(
+    return Charts(
         drawing=drawing,
         series=series,
         run=view.run,
@@ -63,26 +92,20 @@ async def draw_run(
         more=view.more,
         closed=view.closed,
     )
-    pulse = _pulse(version, now, view, series, drawing, theme)
-    again = bool(charts) and there is not None and there.frame == pulse.frame and list(charts) == shown
-    return Drawn(
-        families=None if again else families(now.panels(view), whole),
-        parts=[card_parts(metric, whole) for metric in drawn] if again else [],
-        tools=[*choices(now.run, view), *zoom_words(view)],
-        pulse=pulse.data(),
-    )
 
 
-async def _series(api: Api, view: View, metrics: list[str], attempt: str) -> dict[str, SeriesView]:
+def _tools(now: Snapshot, view: View) -> list[Component]:
+    return [*choices(now.run, view), *zoom_words(view)]
+
+
+async def _series(api: Api, view: View, metrics: Sequence[str], attempt: str) -> dict[str, SeriesView]:
     return await api.series(view.run, metrics, attempt=attempt, first=view.first, last=view.last)
 
 
-def _pulse(
-    version: int, now: Snapshot, view: View, series: Mapping[str, SeriesView], drawing: Drawing, theme: str
-) -> Pulse:
+def _pulse(version: int, now: Snapshot, charts: Charts, prints: Mapping[str, int], frame: int) -> Pulse:
+    series, drawing = charts.series, charts.drawing
     scales = {m: scale_of(s, drawing).code for m, s in series.items()}
-    smoothing, prints = drawing.smoothing, now.prints(view)
-    limits = [(r.rule, r.severity, r.metric, r.threshold, r.dormant) for r in now.rules]
+    smoothing = drawing.smoothing
     return Pulse(
         version=version,
         last_step=now.run.last_step,
@@ -91,16 +114,26 @@ def _pulse(
         enveloped=tuple(m for m, s in series.items() if s.bucket > 1),
         zoomed=drawing.span.zoomed,
         prints=prints,
-        frame=fingerprint(replace(view, first=None, last=None).data(), theme, prints["charts"], limits),
+        frame=frame,
         scales={m: code for m, code in scales.items() if code is not None},
         smooth={m: smoothing.fold(s.value)[1] for m, s in series.items()} if smoothing else {},
     )
 
 
-def _span(view: View, now: Snapshot, drawn: list[dict[str, SeriesView]]) -> Span:
+def _frame(now: Snapshot, view: View, theme: str, prints: Mapping[str, int]) -> int:
+    """Of all that charts are drawn by, except for the steps that they show."""
+    limits = [(r.rule, r.severity, r.metric, r.threshold, r.dormant) for r in now.rules]
+    return fingerprint(replace(view, first=None, last=None).data(), theme, prints["charts"], limits)
+
+
+def _span(view: View, now: Snapshot) -> Span:
+    """Of all charts alike, also of those that are not asked for now: from where the shown attempts began."""
     if view.first is not None and view.last is not None:
         return Span(first=view.first, last=view.last, zoomed=True)
-    every = [s for series in drawn for s in series.values() if s.step]
-    newest = now.run.last_step if not view.attempt and now.run.last_step is not None else 0
-    lasts = (s.step[-1] + s.bucket - 1 for s in every)
-    return Span(first=min((s.step[0] for s in every), default=0), last=max(lasts, default=newest))
+    by_age = sorted(now.run.attempts, key=lambda a: -a.ordinal)
+    shown = [a for a in by_age if a.id == view.attempt] if view.attempt else [*by_age[:1], *now.earlier(view)]
+    live = () if view.attempt or now.run.last_step is None else (now.run.last_step,)
+    return Span(
+        first=min((a.first_step for a in shown if a.first_step is not None), default=0),
+        last=max((*live, *(a.last_step for a in shown if a.last_step is not None)), default=0),
+    )

@@ -3,42 +3,64 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import Any
+from typing import TypeVar
 
 import pytest
 
+from rlvitals_dashboard import figures
 from rlvitals_dashboard.api import Api, Visitor, visitor
-from rlvitals_dashboard.live import Pulse
-from rlvitals_dashboard.run_drawing import Drawn, draw_run
+from rlvitals_dashboard.chart_card import ChartParts
+from rlvitals_dashboard.run_drawing import Drawn, OtherSteps, draw_run, draw_steps
 from rlvitals_dashboard.run_view import View
 from tests.dashboard.fake import COOKIE, RUN, FakeService
 from tests.dashboard.synthetic import lively
 
 VIEW = View(run=RUN)
+T = TypeVar("T")
 
 
-def draw(fake: FakeService, view: View, theme: str = "light", *there: Any) -> Drawn:
-    async def main() -> Drawn:
+def ask(fake: FakeService, question: Callable[[Api], Awaitable[T]]) -> T:
+    async def main() -> T:
         visitor.set(Visitor(cookie=COOKIE, host="localhost"))
         async with Api.of_app(fake.app) as api:
-            return await draw_run(api, view, theme, *there)
+            return await question(api)
 
     return asyncio.run(main())
 
 
-def seen(first: Drawn) -> tuple[Pulse | None, list[str]]:
-    """What a browser that shows it tells: the pulse, and which charts are there."""
-    return Pulse.read(first.pulse), list(first.pulse["at"])
+def draw(fake: FakeService, view: View = VIEW) -> Drawn:
+    return ask(fake, lambda api: draw_run(api, view, "light"))
 
 
-def test_other_steps_give_every_chart_another_figure_and_none_is_made_anew() -> None:
+def turn(fake: FakeService, view: View, there: Drawn, theme: str = "light", *more: str) -> OtherSteps | None:
+    """What a browser that shows ``there`` is given."""
+    metrics = [*there.pulse["at"], *more]
+    return ask(fake, lambda api: draw_steps(api, view, theme, there.pulse["frame"], metrics))
+
+
+def test_other_steps_give_every_chart_another_figure() -> None:
     fake = lively()
-    there = seen(draw(fake, VIEW))
-    zoomed = draw(fake, replace(VIEW, first=10, last=20), "light", *there)
-    assert zoomed.families is None
-    assert len(zoomed.parts) == len(there[1]) > 0
-    assert all(part.figure["layout"]["xaxis"]["range"] == [10, 20] for part in zoomed.parts)
+    there = draw(fake)
+    zoomed = turn(fake, replace(VIEW, first=10, last=20), there)
+    assert zoomed is not None
+    assert list(zoomed.parts) == list(there.pulse["at"]) != []
+    assert all(part.figure["layout"]["xaxis"]["range"] == [10, 20] for part in zoomed.parts.values())
+    assert (zoomed.pulse["zoomed"], zoomed.pulse["frame"]) == (True, there.pulse["frame"])
+
+
+def test_of_a_part_of_the_charts_the_axes_are_those_of_all() -> None:
+    fake = lively()
+    there = draw(fake)
+    names = list(there.pulse["at"])
+    parts: dict[str, ChartParts] = {}
+    for some in (names[:2], names[2:]):
+        made = ask(fake, lambda api, some=some: draw_steps(api, VIEW, "light", there.pulse["frame"], some))  # type: ignore[misc]
+        assert made is not None
+        assert list(made.pulse["at"]) == some
+        parts |= made.parts
+    assert len({str(part.figure["data"][figures.EXTENT]["x"]) for part in parts.values()}) == 1
 
 
 @pytest.mark.parametrize(
@@ -47,20 +69,17 @@ def test_other_steps_give_every_chart_another_figure_and_none_is_made_anew() -> 
 )
 def test_anything_else_makes_them_anew(view: View, theme: str) -> None:
     fake = lively()
-    again = draw(fake, view, theme, *seen(draw(fake, VIEW)))
-    assert again.families
-    assert again.parts == []
+    assert turn(fake, view, draw(fake), theme) is None
 
 
-def test_where_no_chart_is_any_more_they_are_made_anew() -> None:
+def test_a_chart_that_is_not_on_the_page_any_more_makes_them_anew() -> None:
     fake = lively()
-    pulse, _ = seen(draw(fake, VIEW))
-    assert draw(fake, VIEW, "light", pulse, []).families
+    assert turn(fake, VIEW, draw(fake), "light", "no.such") is None
 
 
 def test_another_limit_of_a_rule_makes_them_anew() -> None:
     fake = lively()
-    there = seen(draw(fake, VIEW))
+    there = draw(fake)
     assert fake.rules, "nothing to change"
     fake.rules[0] = replace(fake.rules[0], threshold=0.123)
-    assert draw(fake, VIEW, "light", *there).families
+    assert turn(fake, VIEW, there) is None

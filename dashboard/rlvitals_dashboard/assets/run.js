@@ -4,6 +4,7 @@
 
   const KEYS_OF_VIEW = ["attempt", "scale", "smooth", "find"];
   const QUIET_MS = 250;
+  const HEAT_MS = 15000;
   const SCALES = ["", "linear", "log"];
   const SMOOTHS = ["", "ema-0.6", "ema-0.9", "ema-0.98", "median-5", "median-21"];
   const VALUE = "value";
@@ -13,6 +14,9 @@
   let glance = { step: null, paused: false };
   let hovered = null;
   let telling = 0;
+  let pulse = null;
+  let strayed = "";
+  let heated = { key: "", step: null, at: 0 };
 
   function send(id, props) { window.dash_clientside.set_props(id, props); }
   function clicked() { return window.dash_clientside.callback_context.triggered.filter((t) => t.value); }
@@ -20,7 +24,49 @@
   function flip(list, key) { return list.includes(key) ? list.filter((k) => k !== key) : [...list, key]; }
   function here() { return document.querySelector("main.run"); }
   function plots() { return [...document.querySelectorAll("main.run .js-plotly-plot")].filter((gd) => gd.data && gd._fullLayout && gd._fullLayout.xaxis && gd._fullLayout.xaxis.range && gd._fullLayout._size); }
-  function look(changes) { if (view) send("view", { data: { ...view, ...changes } }); }
+  function redraw() { send("redraw", { data: Date.now() }); }
+
+  function look(changes) {
+    if (!view) return;
+    const asked = { ...view, ...changes };
+    turn(asked);
+    send("view", { data: asked });
+  }
+
+  function same(one, other, but) { return Object.keys(one).every((key) => but.includes(key) || String(one[key]) === String(other[key])); }
+
+  // The charts that are there are given other steps; for anything else they are made anew.
+  function turn(asked) {
+    const before = view;
+    view = asked;
+    strayed = "";
+    if (!before || before.run !== asked.run || same(before, asked, [])) return;
+    if (pulse && same(before, asked, ["from", "to"])) steps();
+    else redraw();
+  }
+
+  async function steps() {
+    if (!await window.vitalsCharts.show(view, pulse.frame)) redraw();
+    settle();
+  }
+
+  // A drawing that was begun before a zoom ends after it: then the charts show steps that are not asked for. They
+  // are given the right ones once; what does not help is not tried for ever.
+  function astray() {
+    if (!view || !pulse || window.vitalsCharts.going()) return false;
+    return plots().filter((gd) => !gd.closest(".heat")).some(({ layout: { xaxis } }) =>
+      view.from === null ? xaxis.autorange === false : !xaxis.range || xaxis.range[0] !== view.from || xaxis.range[1] !== view.to);
+  }
+
+  // Distributions come after the charts, and anew where there are other steps to see.
+  function heat() {
+    if (!view || !pulse || glance.paused) return;
+    const key = [view.run, view.attempt, view.from, view.to].join();
+    const grown = view.to === null && pulse.last_step !== heated.step && Date.now() - heated.at > HEAT_MS;
+    if (key === heated.key && !grown) return;
+    heated = { key, step: pulse.last_step, at: Date.now() };
+    send("heat-ask", { data: heated.at });
+  }
 
   // Numbers as the page writes them, see words.number.
   function number(value) {
@@ -169,13 +215,13 @@
     hovered = null;
     tell({ step: null, paused: false });
     if (view && view.from !== null) look({ from: null, to: null });
-    else send("redraw", { data: Date.now() });
+    else redraw();
   }
 
   function hold() {
     const paused = !glance.paused;
     tell({ ...glance, paused });
-    if (!paused) send("redraw", { data: Date.now() });
+    if (!paused) redraw();
   }
 
   function next(list, key) { return list[(list.indexOf(key) + 1) % list.length]; }
@@ -248,6 +294,7 @@
   }, { passive: true });
   document.addEventListener("pointerdown", (event) => {
     const step = here() ? under(event) : null;
+    if (step !== null) window.vitalsCharts.wire(event.target.closest(".js-plotly-plot"));
     pressed = step === null ? null : { step, x: event.clientX, y: event.clientY, at: event.timeStamp };
   }, { capture: true, passive: true });
   document.addEventListener("pointerup", (event) => {
@@ -261,16 +308,24 @@
   let settling = 0;
   function settle() {
     clearTimeout(settling);
-    settling = setTimeout(() => { if (here()) show(); }, 120);
+    settling = setTimeout(settled, 120);
   }
 
-  window.vitalsRun = { view: () => view };
+  function settled() {
+    if (!here()) return;
+    show();
+    plots().forEach(window.vitalsCharts.wire);
+    const asked = [view && view.run, view && view.from, view && view.to].join();
+    if (strayed !== asked && astray()) { strayed = asked; steps(); } else heat();
+  }
+
+  window.vitalsRun = { view: () => view, zoomed };
   window.dash_clientside = window.dash_clientside || {};
   window.dash_clientside.run = {
     address(asked, seen) {
       if (!asked) return;
       window.vitalsConnection.beat("");
-      view = asked;
+      turn(asked);
       hear(seen);
       const query = new URLSearchParams();
       for (const key of KEYS_OF_VIEW) if (asked[key]) query.set(key, asked[key]);
@@ -283,12 +338,10 @@
       history.replaceState(history.state, "", location.pathname + (tail ? "?" + tail.replaceAll("%2C", ",") : ""));
     },
 
-    // All charts show the new steps at once, from what they have; the finer drawing follows.
-    zoom(_relayouts, now) { zoomed(now); },
-    heatZoom(_relayouts, now) { zoomed(now); },
+    zoom() { clicked().forEach((move) => zoomed(move.value)); },
 
     unzoom(clicks, now) {
-      if (clicks && now) send("view", { data: { ...now, from: null, to: null } });
+      if (clicks && now) look({ from: null, to: null });
     },
 
     pick(_clicks, now) {
@@ -313,25 +366,27 @@
       if (hits.length === 1 && now) send("view", { data: { ...now, more: flip(now.more, idOf(hits[0]).family).sort() } });
     },
 
-    // The browser is not told of what a page begins with, but when its charts are there.
-    glanced(seen, _pulse, _beat, asked) {
+    // The browser is not told of what a page begins with, but when its charts are there. After a beat, too: its pulse
+    // comes back; were the beat itself an input, Dash would hold this back until the long wait for it is over.
+    glanced(seen, told, asked) {
       if (asked) view = asked;
+      if (told) pulse = told;
       hear(seen);
       settle();
     },
+
+    tails(told) { if (told) window.vitalsCharts.take(told); },
 
     hold(clicks) { if (clicks) hold(); },
     follow(clicks) { if (clicks) follow(); },
   };
 
-  function zoomed(now) {
-    const moves = clicked();
-    if (moves.length !== 1 || !now) return;
-    const move = moves[0].value;
-    if (move["xaxis.autorange"] && now.from !== null) send("view", { data: { ...now, from: null, to: null } });
+  function zoomed(move) {
+    if (!view || !move) return;
+    if (move["xaxis.autorange"] && view.from !== null) look({ from: null, to: null });
     if (move["xaxis.range[0]"] === undefined) return;
     const from = Math.floor(move["xaxis.range[0]"]);
     const to = Math.max(Math.ceil(move["xaxis.range[1]"]), from + 1);
-    if (from !== now.from || to !== now.to) send("view", { data: { ...now, from, to } });
+    if (from !== view.from || to !== view.to) look({ from, to });
   }
 })();

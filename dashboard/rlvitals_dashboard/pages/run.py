@@ -1,7 +1,7 @@
 """One run: its verdict, what waits for a decision, its alerts, and its charts, all live.
 
-`layout` is the page as it is asked for; `draw` draws the charts whole (first load, zoom, fold, theme, new
-metric); `live` is the heart that appends what is new. What a person does is in `deeds`.
+`layout` is the page as it is asked for; `draw` makes the charts anew (first load, fold, theme, new metric); `live`
+is the heart that appends what is new. What a person does is in `deeds`.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from rlvitals_dashboard.language import t
 from rlvitals_dashboard.live import WATCH_MS, Pulse, after_trouble, next_change
 from rlvitals_dashboard.nav import PREFIX
 from rlvitals_dashboard.run_beat import answer, beat_of, fresh_points
-from rlvitals_dashboard.run_beside import HEAT_MS, register_beside
-from rlvitals_dashboard.run_drawing import Drawn, draw_run
+from rlvitals_dashboard.run_beside import register_beside
+from rlvitals_dashboard.run_drawing import draw_run
 from rlvitals_dashboard.run_snapshot import BESIDE, PARTS, Snapshot
 from rlvitals_dashboard.run_tools import scrubber, search_box
 from rlvitals_dashboard.run_view import Glance, View
@@ -53,9 +53,10 @@ async def layout(api: Api, run: str, query: Mapping[str, str]) -> Component:
             dcc.Store(id="glance", data=Glance.read(query).data()),
             dcc.Store(id="pulse"),
             dcc.Store(id="beat"),
+            dcc.Store(id="tails"),
             dcc.Store(id="redraw", data=0),
             dcc.Interval(id="watch", interval=WATCH_MS),
-            dcc.Interval(id="heat-watch", interval=HEAT_MS),
+            dcc.Store(id="heat-ask"),
         ],
         className="page run",
     )
@@ -69,39 +70,22 @@ def register(app: Dash, api: Api) -> None:
 
 
 def _register_draw(app: Dash, api: Api) -> None:
-    """Where only other steps are to be seen, the charts stay and get other figures: to make them anew is slow."""
+    """Where only other steps are to be seen, the browser's own script asks `chart_route` for them."""
 
     @app.callback(
         Output("families", "children"),
         Output("tools", "children"),
         Output("pulse", "data"),
-        Output({"type": "chart", "metric": ALL}, "figure"),
-        Output({"type": "chart", "metric": ALL}, "style"),
-        Output({"type": "caption", "metric": ALL}, "children"),
-        Output({"type": "marks", "metric": ALL}, "children"),
-        Input("view", "data"),
         Input("theme", "data"),
         Input("redraw", "data"),
-        State("pulse", "data"),
-        State({"type": "chart", "metric": ALL}, "id"),
+        State("view", "data"),
     )
-    async def draw(
-        data: Mapping[str, Any], theme: str, _redraw: int, pulse: object, ids: Sequence[Mapping[str, str]]
-    ) -> tuple[Any, ...]:
-        charts = [i["metric"] for i in ids]
+    async def draw(theme: str, _redraw: int, data: Mapping[str, Any]) -> tuple[Any, ...]:
         try:
-            return spread(await draw_run(api, View.read(data), theme, Pulse.read(pulse), charts), len(charts))
+            made = await draw_run(api, View.read(data), theme)
         except ApiError as error:
-            kept = [[no_update] * len(charts)] * 4
-            return notice(error.title, error.detail, tone="warning"), "", no_update, *kept
-
-
-def spread(made: Drawn, charts: int) -> tuple[Any, ...]:
-    """In the order of the callback's outputs; of all ``charts`` or of none."""
-    parts: Sequence[tuple[Any, ...]] = [(p.figure, p.style, p.caption, p.marks) for p in made.parts]
-    columns = zip(*(parts or [(no_update,) * 4] * charts), strict=True)
-    each = [list(column) for column in columns] or [[], [], [], []]
-    return no_update if made.families is None else made.families, made.tools, made.pulse, *each
+            return notice(error.title, error.detail, tone="warning"), "", no_update
+        return made.families, made.tools, made.pulse
 
 
 def _register_live(app: Dash, api: Api) -> None:
@@ -110,7 +94,7 @@ def _register_live(app: Dash, api: Api) -> None:
 
     @app.callback(
         *(Output(f"run-{name}", "children") for name in PARTS),
-        Output({"type": "chart", "metric": ALL}, "extendData"),
+        Output("tails", "data"),
         Output({"type": "now", "metric": ALL}, "children"),
         Output("beat", "data"),
         Input("pulse", "data"),
