@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from functools import partial
-from pathlib import Path
+from functools import partial, reduce
 from time import time
 from typing import Any, TypeAlias
 from urllib.parse import parse_qsl, unquote
@@ -16,6 +15,7 @@ from fastapi.responses import JSONResponse
 
 from rlvitals_dashboard import deeds, nav, problem_banner, run_browser
 from rlvitals_dashboard.api import Api, ApiError
+from rlvitals_dashboard.bundle import ASSETS, add_bundles, script_tag, style_tag
 from rlvitals_dashboard.chart_route import add_chart_route
 from rlvitals_dashboard.components import Component, visible
 from rlvitals_dashboard.crash_notice import crash_page, tell_crash
@@ -49,7 +49,6 @@ from rlvitals_dashboard.theme import css_variables
 COMMAND, RULE, RUNBOOK = "control/command/", "rules/rule/", "runbook/"
 _WIRE = re.compile(r"(?:_dash-ws-callback|dash-ws-worker[\w.-]*\.js(?:\?[\w=.&-]*)?)(?=\")")
 """Addresses of the socket and of its worker in Dash's configuration."""
-_ASSETS = Path(__file__).parent / "assets"
 _INDEX = """<!DOCTYPE html>
 <html lang="__LANGUAGE__" data-theme="light">
 <head>
@@ -59,11 +58,12 @@ _INDEX = """<!DOCTYPE html>
 <link rel="icon" type="image/svg+xml" href="__PREFIX__assets/icon.svg">
 <style>__VARIABLES__</style>
 {%css%}
+__STYLES__
 <script src="__PREFIX__assets/before-paint.js"></script>
 </head>
 <body>
 {%app_entry%}
-<footer>{%config%}{%scripts%}{%renderer%}</footer>
+<footer>{%config%}__SCRIPTS__{%scripts%}{%renderer%}</footer>
 </body>
 </html>"""
 
@@ -75,12 +75,12 @@ def create_dash(server: FastAPI, api: Api, prefix: str = PREFIX) -> Dash:
         __name__,
         backend="fastapi",
         url_base_pathname=prefix,
-        assets_folder=str(_ASSETS),
-        assets_ignore=r"before-paint\.js|icon\.svg",
+        assets_folder=str(ASSETS),
+        assets_ignore=r".*",
         title="RL Vitals",
         suppress_callback_exceptions=True,
         serve_locally=True,
-        index_string=_INDEX.replace("__PREFIX__", prefix).replace("__VARIABLES__", css_variables()),
+        index_string=_index(prefix),
         meta_tags=[{"name": "viewport", "content": "width=device-width, initial-scale=1"}],
         websocket_inactivity_timeout=0,
         add_log_handler=False,
@@ -88,6 +88,7 @@ def create_dash(server: FastAPI, api: Api, prefix: str = PREFIX) -> Dash:
         **options,
     )
     app.layout = lambda: shell(prefix)
+    add_bundles(server, prefix)
     add_chart_route(server, api, prefix)
     _name_the_language(app)
     _register_router(app, api, prefix)
@@ -114,6 +115,17 @@ def create_dash(server: FastAPI, api: Api, prefix: str = PREFIX) -> Dash:
     server.add_middleware(Gate, api=api, prefix=prefix)
     server.add_middleware(PagePolicy, policy=policy(app.csp_hashes()), prefix=prefix)
     return app
+
+
+def _index(prefix: str) -> str:
+    """Dash fills in the rest for each document."""
+    said = {
+        "PREFIX": prefix,
+        "VARIABLES": css_variables(),
+        "STYLES": style_tag(prefix),
+        "SCRIPTS": script_tag(prefix),
+    }
+    return reduce(lambda text, name: text.replace(f"__{name}__", said[name]), said, _INDEX)
 
 
 def _name_the_language(app: Any) -> None:

@@ -15,7 +15,18 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Asgi = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-OPEN = ("login", "logout", "act/", "share/", "assets/", "charts/", "_dash-", "_favicon.ico", "_reload-hash")
+OPEN = (
+    "login",
+    "logout",
+    "act/",
+    "share/",
+    "assets/",
+    "bundle/",
+    "charts/",
+    "_dash-",
+    "_favicon.ico",
+    "_reload-hash",
+)
 """Paths below the prefix that pass as they are: the sign-in, the links of messages, files that say nothing of any
 run, and callbacks and charts, which ask the API as the visitor and show its refusal. All else is a page."""
 SOCKET = "_dash-ws-callback"

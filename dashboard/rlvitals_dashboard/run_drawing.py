@@ -40,10 +40,29 @@ class OtherSteps:
     pulse: dict[str, Any]
 
 
+def fetch_ahead(api: Api, view: View, now: Snapshot, version: int) -> None:
+    """While a browser builds the page, the points come that it will ask for next; it finds them in `Api.looks`."""
+    metrics = [m.metric for m in now.drawn(view)]
+    coming = asyncio.ensure_future(_all_series(api, view, now, version, metrics))
+    _COMING.add(coming)
+    coming.add_done_callback(_arrived)
+
+
+_COMING: set[asyncio.Future[Any]] = set()
+"""The event loop itself holds its tasks weakly."""
+
+
+def _arrived(coming: asyncio.Future[Any]) -> None:
+    """What went wrong is told to who asks next."""
+    _COMING.discard(coming)
+    if not coming.cancelled():
+        coming.exception()
+
+
 async def draw_run(api: Api, view: View, theme: str) -> Drawn:
     version = (await api.changes(view.run, 0, 0)).version
     now = await Snapshot.share(api, view, version)
-    charts = await _charts(api, view, theme, now, [m.metric for m in now.drawn(view)])
+    charts = await _charts(api, view, theme, now, version, [m.metric for m in now.drawn(view)])
     prints = now.prints(view)
     frame = _frame(now, view, theme, prints)
     return Drawn(
@@ -60,7 +79,7 @@ async def draw_steps(api: Api, view: View, theme: str, frame: int, metrics: Sequ
     shown, prints = {m.metric: m for m in now.drawn(view)}, now.prints(view)
     if frame != _frame(now, view, theme, prints) or not shown.keys() >= set(metrics):
         return None
-    charts = await _charts(api, view, theme, now, metrics)
+    charts = await _charts(api, view, theme, now, version, metrics)
     return OtherSteps(
         parts={name: card_parts(shown[name], charts) for name in metrics},
         tools=_tools(now, view),
@@ -68,12 +87,9 @@ async def draw_steps(api: Api, view: View, theme: str, frame: int, metrics: Sequ
     )
 
 
-async def _charts(api: Api, view: View, theme: str, now: Snapshot, metrics: Sequence[str]) -> Charts:
-    before = now.earlier(view)
-    series, *earlier = await asyncio.gather(
-        *(_series(api, view, metrics, attempt) for attempt in (view.attempt, *(a.id for a in before)))
-    )
-    names = [t("attempt {number}", number=a.ordinal) for a in before]
+async def _charts(api: Api, view: View, theme: str, now: Snapshot, version: int, metrics: Sequence[str]) -> Charts:
+    series, *earlier = await _all_series(api, view, now, version, metrics)
+    names = [t("attempt {number}", number=a.ordinal) for a in now.earlier(view)]
     drawing = Drawing(
         theme=pick(theme),
         span=_span(view, now),
@@ -98,8 +114,18 @@ def _tools(now: Snapshot, view: View) -> list[Component]:
     return [*choices(now.run, view), *zoom_words(view)]
 
 
-async def _series(api: Api, view: View, metrics: Sequence[str], attempt: str) -> dict[str, SeriesView]:
-    return await api.series(view.run, metrics, attempt=attempt, first=view.first, last=view.last)
+async def _all_series(
+    api: Api, view: View, now: Snapshot, version: int, metrics: Sequence[str]
+) -> list[dict[str, SeriesView]]:
+    """Of the attempt that is shown, then of those that are drawn behind it."""
+
+    async def of(attempt: str) -> dict[str, SeriesView]:
+        asked = ("series", view.run, attempt, tuple(metrics), view.first, view.last, version)
+        return await api.looks.ask(
+            asked, lambda: api.series(view.run, metrics, attempt=attempt, first=view.first, last=view.last)
+        )
+
+    return await asyncio.gather(*(of(attempt) for attempt in (view.attempt, *(a.id for a in now.earlier(view)))))
 
 
 def _pulse(version: int, now: Snapshot, charts: Charts, prints: Mapping[str, int], frame: int) -> Pulse:

@@ -120,7 +120,9 @@ def test_a_known_visitors_socket_keeps_its_path() -> None:
     assert [path for path, _ in behind.asked] == ["/ui/_dash-ws-callback"]
 
 
-@pytest.mark.parametrize("path", ["/ui/login", "/ui/assets/vitals.css", "/ui/_dash-update-component"])
+@pytest.mark.parametrize(
+    "path", ["/ui/login", "/ui/assets/icon.svg", "/ui/bundle/1.css", "/ui/_dash-update-component"]
+)
 def test_what_a_stranger_needs_and_what_the_api_judges_passes(path: str) -> None:
     behind, _ = knock(path, status=401)
     assert [asked for asked, _ in behind.asked] == [path]

@@ -21,7 +21,7 @@ from rlvitals_dashboard.live import WATCH_MS, Pulse, after_trouble, next_change
 from rlvitals_dashboard.nav import PREFIX
 from rlvitals_dashboard.run_beat import answer, beat_of, fresh_points
 from rlvitals_dashboard.run_beside import register_beside
-from rlvitals_dashboard.run_drawing import draw_run
+from rlvitals_dashboard.run_drawing import draw_run, fetch_ahead
 from rlvitals_dashboard.run_snapshot import BESIDE, PARTS, Snapshot
 from rlvitals_dashboard.run_tools import scrubber, search_box
 from rlvitals_dashboard.run_view import Glance, View
@@ -29,7 +29,9 @@ from rlvitals_dashboard.run_view import Glance, View
 
 async def layout(api: Api, run: str, query: Mapping[str, str]) -> Component:
     view = View.read(dict(query) | {"run": run})
-    now = await Snapshot.share(api, view, (await api.changes(run, 0, 0)).version)
+    version = (await api.changes(run, 0, 0)).version
+    now = await Snapshot.share(api, view, version)
+    fetch_ahead(api, view, now, version)
     part = {name: html.Div(now.part(name), id=f"run-{name}") for name in PARTS}
     tools = html.Div([search_box(view), html.Div(id="tools", className="choices")], className="tools")
     drawn = [
