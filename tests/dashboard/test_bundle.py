@@ -41,6 +41,13 @@ def test_it_comes_to_a_stranger_too_and_is_kept(kind: str, media_type: str) -> N
     assert "immutable" in answer.headers["cache-control"]
 
 
+def test_what_the_styles_point_at_is_there() -> None:
+    pointed = re.findall(r"""url\(["']?([^"')]+)""", bundle("css").body.decode())
+    assert pointed
+    for address in pointed:
+        assert fetch(f"/ui/bundle/{address}").status_code == 200, address
+
+
 def test_of_another_version_there_is_nothing() -> None:
     assert fetch("/ui/bundle/0000000000000000.js").status_code == 404
 
