@@ -155,20 +155,24 @@ def _register_router(app: Dash, api: Api, prefix: str) -> None:
         routed = {"path": pathname, "at": time()}
         place = (pathname or prefix)[len(prefix) :].strip("/")
         query = dict(parse_qsl((search or "").lstrip("?"), keep_blank_values=True)[:20])
-        is_guest = await _came_by_a_link(api)
-        links = nav.shared_bar(prefix) if is_guest else nav.bar(prefix, place)
-        around = nav.GUEST if is_guest else "", _crumbs(place), links, routed
+        rights = await _rights(api)
+        links = nav.shared_bar(prefix) if rights == nav.GUEST else nav.bar(prefix, place)
+        around = rights, _crumbs(place), links, routed
         try:
             return await _page(api, prefix, place, query), *around
         except ApiError as error:
             return failed_page(error, prefix, place), *around
 
 
-async def _came_by_a_link(api: Api) -> bool:
+async def _rights(api: Api) -> str:
+    """As a class of the page: for who may do all or much, and while nobody can say, it is none."""
     try:
-        return bool((await api.me()).run)
+        me = await api.me()
     except ApiError:
-        return False
+        return ""
+    if me.run:
+        return nav.GUEST
+    return "" if "operate" in me.may else nav.READER
 
 
 Layout: TypeAlias = Callable[[Api, str, dict[str, str]], Awaitable[Component]]

@@ -16,6 +16,8 @@ from rlvitals_dashboard.components import Component
 from rlvitals_dashboard.language import t
 
 LONGEST_WORDS = 500
+FOR_READERS = frozenset({"check-audit", "end-session", "end-sessions", "show-sends"})
+"""Deeds that who may only read may do, too; other ones they are not shown (assets/vitals.css)."""
 
 
 def subject_of(*parts: str) -> str:
@@ -43,8 +45,9 @@ def ask_once(label: Component, words: Component, act: Component, *, tone: str = 
 
 def do(label: str, deed: str, subject: str, *, tone: str = "primary") -> Component:
     """The button that does it."""
+    kind = "button deed reader" if deed in FOR_READERS else "button deed"
     return html.Button(
-        label, id={"type": "do", "deed": deed, "subject": subject}, className=f"button deed {tone}".strip()
+        label, id={"type": "do", "deed": deed, "subject": subject}, className=f"{kind} {tone}".strip()
     )
 
 

@@ -18,6 +18,8 @@ from rlvitals_dashboard.words import plural
 PREFIX = "/ui/"
 GUEST = "guest"
 """Class of the page for who came by a shared link: they read, and are shown no deed (assets/vitals.css)."""
+READER = "reading"
+"""The same for who signed in and may only read: they are shown the deeds that they may do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +110,9 @@ def run_tabs(prefix: str, run: str, here: str) -> Component:
         )
         for place in RUN
     ]
-    links.append(dcc.Link(t("Compare"), href=f"{prefix}compare?runs={quote(run, safe='')}", className="deed"))
+    links.append(
+        dcc.Link(t("Compare"), href=f"{prefix}compare?runs={quote(run, safe='')}", className="deed reader")
+    )
     tabs_of_run = html.Nav(links, className="tabs", **aria(label=t("This run")))
     return html.Div([tabs_of_run, share_button(run)], className="run-tabs")
 

@@ -82,7 +82,9 @@ def _ask(
     shut = html.Summary(
         [html.Span(label, className="shut"), html.Span(t("Back"), className="back")], className="button"
     )
-    return html.Details([shut, html.Div([html.P(words), *fields, act], className="asked")], className="asking")
+    return html.Details(
+        [shut, html.Div([html.P(words), *fields, act], className="asked")], className="asking deed"
+    )
 
 
 def _say(name: str, label: str, holder: str = "") -> Component:

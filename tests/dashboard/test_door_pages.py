@@ -84,3 +84,29 @@ def _share(house: House, chromium: Any) -> None:
     over = page.goto(house.url + made["link"])
     assert over.status == 410
     expect(page.get_by_text("This shared link was taken back.")).to_be_visible()
+
+
+def test_who_may_only_read_is_shown_no_deed_that_would_be_refused(house: House, chromium: Any) -> None:
+    house.fire("r1")
+    invited = house.post("/users", {"name": "Vera", "role": "viewer"})
+    page = chromium.new_context().new_page()
+    page.set_default_timeout(PATIENCE_S * 1000)
+    page.goto(house.url + invited["link"])
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_label("Once more").fill(PASSWORD)
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.locator("#runs-list tr.run").first).to_be_visible()
+    page.get_by_role("checkbox").first.check()
+    bulk = page.get_by_role("region", name="Chosen runs")
+    expect(bulk.get_by_role("link", name="Compare")).to_be_visible()
+    assert bulk.locator("details").locator("visible=true").count() == 0
+    page.goto(f"{house.url}/ui/run/r1")
+    expect(page.locator("#run-alerts article, #run-alerts section").first).to_be_visible()
+    expect(page.get_by_role("link", name="Compare", exact=True).last).to_be_visible()
+    assert page.locator("#page .deed:not(.reader)").locator("visible=true").count() == 0
+    assert page.locator("#page .deed:not(.reader)").count() > 0
+    page.goto(f"{house.url}/ui/control/audit")
+    page.get_by_role("button", name="Check the chain").click()
+    expect(page.locator("#verdict")).to_contain_text("holds")
+    page.goto(f"{house.url}/ui/settings/sessions")
+    expect(page.get_by_text("End my other sessions")).to_be_visible()
