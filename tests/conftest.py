@@ -36,8 +36,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
 
 
 def _kept_together(nodeid: str) -> str:
-    """Which tests stay on one worker: all browser tests, for browsers wait for each other on few cores; and those
-    of a module that share what it made once, lest each worker make it again."""
+    """Which tests stay on one worker: all browser tests, for browsers wait for each other on few cores, with those
+    that make networks, for each new one makes a browser drop what it is loading; and the tests of a module that share
+    what it made once, lest each worker make it again."""
     file = nodeid.partition("::")[0]
     needs = _needs(file)
     return "browser" if needs == "browser" else file if needs == "module" else nodeid
@@ -46,7 +47,13 @@ def _kept_together(nodeid: str) -> str:
 @functools.cache
 def _needs(file: str) -> str:
     text = (Path(__file__).parents[1] / file).read_text("utf-8")
-    return "browser" if "mark.browser" in text else "module" if 'scope="module"' in text else ""
+    return (
+        "browser"
+        if "mark.browser" in text or file.startswith("tests/chaos/")
+        else "module"
+        if 'scope="module"' in text
+        else ""
+    )
 
 
 @pytest.fixture(autouse=True)

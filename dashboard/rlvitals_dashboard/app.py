@@ -21,7 +21,7 @@ from rlvitals_dashboard.components import Component, visible
 from rlvitals_dashboard.crash_notice import crash_page, tell_crash
 from rlvitals_dashboard.failed_page import failed_page, no_such_page
 from rlvitals_dashboard.gate import Gate
-from rlvitals_dashboard.language import language, with_language
+from rlvitals_dashboard.language import language, t, with_language
 from rlvitals_dashboard.nav import PREFIX
 from rlvitals_dashboard.page_policy import PagePolicy, policy
 from rlvitals_dashboard.pages import audit as audit_page
@@ -62,6 +62,7 @@ __STYLES__
 <script src="__PREFIX__assets/before-paint.js"></script>
 </head>
 <body>
+<p id="incomplete" class="notice" role="status" hidden>__INCOMPLETE__</p>
 {%app_entry%}
 <footer>{%config%}__SCRIPTS__{%scripts%}{%renderer%}</footer>
 </body>
@@ -88,6 +89,7 @@ def create_dash(server: FastAPI, api: Api, prefix: str = PREFIX) -> Dash:
         **options,
     )
     app.layout = lambda: shell(prefix)
+    app.renderer = f"if (window.DashRenderer) {{ {app.renderer} }} else window.vitalsIncomplete();"
     add_bundles(server, prefix)
     add_chart_route(server, api, prefix)
     _name_the_language(app)
@@ -134,7 +136,9 @@ def _name_the_language(app: Any) -> None:
 
     def interpolate(**parts: str) -> str:
         config = _WIRE.sub(lambda found: with_language(found[0]), parts["config"])
-        return str(written(**parts | {"config": config})).replace("__LANGUAGE__", language.get().value, 1)
+        words = t("A file of this page did not come. It is asked for again until all are there.")
+        page = str(written(**parts | {"config": config})).replace("__LANGUAGE__", language.get().value, 1)
+        return page.replace("__INCOMPLETE__", words, 1)
 
     app.interpolate_index = interpolate
 

@@ -45,6 +45,10 @@ def send(channel: Channel, notification: Notification, now: datetime, resolver: 
     sender = apprise.Apprise(asset=asset)
     if not sender.add(channel.url):
         return Answer(verdict=Verdict.PERMANENT, words=f"apprise does not know this {channel.host}:// address")
+    for plugin in sender:
+        for wait in ("socket_connect_timeout", "socket_read_timeout"):
+            if getattr(plugin, wait) == getattr(type(plugin), wait):  # else its URL says another
+                setattr(plugin, wait, channel.timeout_s)
     with _LOG, apprise.LogCapture(level=logging.WARNING, fmt="%(message)s") as told:
         done = sender.notify(title=message.title, body=as_text(message), body_format=apprise.NotifyFormat.TEXT)
         said = visible(told.getvalue().encode())
