@@ -37,7 +37,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
 
 def _kept_together(nodeid: str) -> str:
     """Which tests stay on one worker: all browser tests, for browsers wait for each other on few cores, with those
-    that make networks, for each new one makes a browser drop what it is loading; and the tests of a module that share
+    that make networks, for each makes a browser drop what it is loading; and the tests of a module that share
     what it made once, lest each worker make it again."""
     file = nodeid.partition("::")[0]
     needs = _needs(file)
