@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 from dash import html
 
 from rlvitals.contract.alert import Truth
+from rlvitals.contract.report import Phase
 from rlvitals.contract.view import RuleView, RunView, TextView
 from rlvitals_dashboard.language import phrase, t
 from rlvitals_dashboard.theme import LIGHTS, RUN_STATES, Look
@@ -143,7 +144,8 @@ def run_head(run: RunView) -> Component:
 
 def _phase(run: RunView) -> list[Component]:
     """What the job is at; nothing where the state says the same."""
-    same = run.phase in ("", run.state.value)
+    told = run.phase != Phase.STARTING.value or run.last_step is None
+    same = run.phase in ("", run.state.value) or not told
     return [] if same else [html.Span(visible(run.phase, 40), className="muted phase")]
 
 

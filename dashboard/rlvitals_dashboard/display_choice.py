@@ -21,6 +21,7 @@ BROWSER_PHRASES = (
     phrase("The service reads {file} …"),
     phrase("The service does not answer"),
     phrase("Nothing was imported. Try again."),
+    phrase("The service did not answer. Look whether it was done before you try again."),
 )
 """What the browser's own scripts say; a test holds them against the scripts."""
 

@@ -180,4 +180,8 @@ def step_axis(span: Span) -> dict[str, Any]:
     axis: dict[str, Any] = {"showgrid": False, "tickformat": "~s", "nticks": 6, "ticks": "outside", "ticklen": 3}
     if span.last - span.first < 10_000:
         axis["tickformat"] = ",d"
-    return axis | ({"range": [span.first, span.last], "autorange": False} if span.zoomed else {"autorange": True})
+    if span.zoomed:
+        return axis | {"range": [span.first, span.last], "autorange": False}
+    # marks of what is no number would make room for themselves, and put their chart's steps elsewhere
+    bounds = {"clipmin": span.first, "clipmax": span.last} if span.last > span.first else {}
+    return axis | {"autorange": True, "autorangeoptions": bounds}

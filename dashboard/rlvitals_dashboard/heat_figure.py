@@ -22,6 +22,7 @@ from rlvitals_dashboard.words import number
 
 HEIGHT_PX = 190
 MOST_ROWS = 48
+LONGEST_TICK = 6
 MOST_TICKS = 6
 LONGEST_GAP = 2.5
 """A gap longer than this many usual strides between two histograms is a gap in the map."""
@@ -138,7 +139,18 @@ def _with_gaps(steps: list[int], columns: list[list[float]]) -> tuple[list[int],
 
 def _ticks(edges: Sequence[float]) -> list[tuple[int, str]]:
     stride = max(1, math.ceil(len(edges) / MOST_TICKS))
-    return [(row, number(edges[row])) for row in range(0, len(edges), stride)]
+    return [(row, _tick(edges[row])) for row in range(0, len(edges), stride)]
+
+
+def _tick(value: float) -> str:
+    """Not longer than the margin is wide: what is cut off there reads as another number."""
+    words = number(value)
+    if len(words) <= LONGEST_TICK:
+        return words
+    if abs(value) >= 0.01:
+        return number(float(f"{value:.3g}"))
+    digits, power = f"{value:.1e}".split("e")
+    return f"{float(digits):g}e{int(power)}".replace("-", "−")
 
 
 def _words(edges: Sequence[float]) -> list[str]:

@@ -228,6 +228,14 @@ def test_a_zoomed_chart_keeps_to_the_chosen_steps() -> None:
     assert axis["range"] == [10, 20]
 
 
+def test_the_steps_of_a_chart_lie_where_those_of_its_neighbours_do_whatever_marks_it_has() -> None:
+    well, ill = series({0: 1.0, 9: 2.0}), series({0: math.nan, 5: math.inf, 9: 1.0})
+    axes = [chart(one, span=Span(first=0, last=9))["layout"]["xaxis"] for one in (well, ill)]
+    assert [axis["autorangeoptions"] for axis in axes] == [{"clipmin": 0, "clipmax": 9}] * 2
+    alone = chart(series({3: 1.0}), span=Span(first=3, last=3))["layout"]["xaxis"]
+    assert alone["autorangeoptions"] == {}
+
+
 def test_both_themes_draw_the_same_chart_in_other_colours() -> None:
     view = series({0: 1.0, 1: math.nan})
     light, dark = chart(view), chart(view, theme=DARK)

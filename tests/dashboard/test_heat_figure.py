@@ -92,3 +92,11 @@ def test_the_cap_is_what_the_trainer_told(told: Any, cap: float | None) -> None:
     found = cap_of(HEATS[0], {"length_cap": told})
     assert (found.at if found else None) == cap
     assert cap_of(HEATS[1], {"length_cap": told}) is None
+
+
+@pytest.mark.parametrize("size", [0.0009766, 0.03716, 0.009291, 1e-300, 4096.0, 12_345.0, 0.5, 1 / 3])
+def test_the_words_of_an_axis_are_as_short_as_its_margin_is_narrow(size: float) -> None:
+    axis = heat(histogram(0, (-size, 0.0, size), (1, 1)))["layout"]["yaxis"]
+    assert max(len(words) for words in axis["ticktext"]) <= 7
+    told = [float(words.replace("−", "-").replace("k", "e3").replace(",", "")) for words in axis["ticktext"]]
+    assert told == pytest.approx([-size, 0.0, size], rel=0.06)

@@ -236,6 +236,27 @@ def test_a_drag_zooms_every_chart_and_stands_in_the_address(site: Site, open_pag
     assert "from=" not in page.url
 
 
+def test_a_drag_under_which_the_charts_must_be_made_anew_zooms_all_the_same(
+    site: Site, open_page: OpenPage
+) -> None:
+    page = open_page(site.url, RUN_PAGE)
+    surface = shown(page, "reward.mean").locator(".nsewdrag").first
+    surface.scroll_into_view_if_needed()
+    box = surface.bounding_box()
+    y = box["y"] + box["height"] / 2
+    page.mouse.move(box["x"] + box["width"] * 0.25, y)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] * 0.5, y, steps=3)
+    advance(site, 120, {"new.metric": 1.0})
+    expect(page.locator(".fact .big")).to_have_text("120")
+    page.mouse.move(box["x"] + box["width"] * 0.75, y, steps=3)
+    page.mouse.up()
+    page.wait_for_url(re.compile(r"from=\d+&to=\d+"))
+    shown(page, "new.metric")
+    until(page, lambda: (drawn(page, "kl.k3", "value") or [0])[0] > 20)
+    assert drawn(page, "kl.k3", "value")[-1] < 100
+
+
 def test_an_address_with_a_range_opens_at_that_range(site: Site, open_page: OpenPage) -> None:
     page = open_page(site.url, f"{RUN_PAGE}?from=30&to=60&closed=text,progress,rlvitals")
     shown(page, "reward.mean")

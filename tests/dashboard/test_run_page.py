@@ -83,6 +83,11 @@ def test_a_person_walks_through_a_run(
         _hold_and_follow(house, page)
         _a_picture(page)
         expect(page.locator("figure.heat .main-svg").first).to_be_visible()
+        page.get_by_role("link", name="Texts", exact=True).click()
+        expect(page.locator("figure.heat")).to_have_count(0)
+        page.go_back()
+        expect(page.locator("figure.heat .main-svg").first).to_be_visible()
+        _one_axis(page)
         assert grave_barriers(page) == []
 
 
@@ -92,6 +97,15 @@ def _what_is_wrong(page: Any) -> None:
     health.get_by_role("button", name="I look after it").click()
     expect(health).not_to_contain_text("nobody yet")
     expect(card(page, "gradient.norm").locator(".kind.nan")).to_contain_text("NaN × 40")
+
+
+def _one_axis(page: Any) -> None:
+    """The steps of every chart lie alike, also of one with marks of what is no number."""
+    shown = [
+        page.evaluate(f"(metric) => ({PLOT})(metric)._fullLayout.xaxis.range", metric)
+        for metric in ("reward.mean", "gradient.norm")
+    ]
+    assert shown[0] == shown[1]
 
 
 def _attempts(page: Any) -> None:

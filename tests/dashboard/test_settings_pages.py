@@ -47,6 +47,22 @@ def test_a_secret_is_shown_though_the_table_with_its_token_comes_before_the_answ
     expect(page.locator("#verdict .secret")).to_have_text(re.compile(r"^rlv_\S{30,}$"))
 
 
+def test_a_deed_that_nobody_answers_is_not_under_way_for_ever(house: House, open_page: Callable[..., Any]) -> None:
+    page = open_page(house.url, "/ui/settings/tokens", login=house.login)
+    lost = re.compile("/_dash-update-component")
+    page.route(
+        lost, lambda route: route.abort() if "deed.data" in (route.request.post_data or "") else route.continue_()
+    )
+    press(page, "New token")
+    page.get_by_label("Name").fill("cluster")
+    page.get_by_role("button", name="A trainer that reports").click()
+    expect(page.locator("#verdict .notice")).to_contain_text("The service did not answer.")
+    expect(page.locator("#verdict-place")).not_to_have_class("at-work")
+    page.unroute(lost)
+    page.get_by_role("button", name="A trainer that reports").click()
+    expect(page.locator("#verdict .secret")).to_have_text(re.compile(r"^rlv_\S{30,}$"))
+
+
 def test_people_tokens_links_and_ages_of_data_are_looked_after(
     house: House, open_page: Callable[..., Any]
 ) -> None:

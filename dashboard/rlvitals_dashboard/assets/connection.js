@@ -108,6 +108,22 @@
   setInterval(watch, 1000);
   document.addEventListener("visibilitychange", () => { if (!document.hidden) ask(); });
 
+  // Dash says of a question without an answer nothing, and a deed would be under way for ever.
+  const fetched = window.fetch;
+  window.fetch = (...given) => {
+    const answer = fetched(...given);
+    if (/_dash-update-component/.test(given[0]) && given[1] && /"(bulk-)?deed\.data"/.test(given[1].body))
+      answer.then((told) => { if (told.status >= 500) unanswered(); }, unanswered);
+    return answer;
+  };
+  function unanswered() {
+    const said = window.vitalsDisplay.say("The service did not answer. Look whether it was done before you try again.");
+    const word = { type: "Div", namespace: "dash_html_components", props: { className: "notice tone-critical", children: said } };
+    send("verdict-place", { className: "" });
+    send("verdict", { children: word });
+    ask();
+  }
+
   // The socket lives in a worker, which tells the page alone when it is lost and when it is back.
   const Native = window.SharedWorker;
   if (Native)

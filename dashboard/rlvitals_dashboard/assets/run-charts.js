@@ -30,7 +30,7 @@
   // Where the answer takes long, the axis alone is there first, with what the charts have.
   function preview(view, some) {
     if (view.from === null) return;
-    for (const card of some) window.Plotly.relayout(plot(card), { "xaxis.range": [view.from, view.to] });
+    for (const gd of some.map(plot)) if (gd && gd.isConnected) window.Plotly.relayout(gd, { "xaxis.range": [view.from, view.to] });
   }
 
   // Answers with what of the card's words has to be said anew.
@@ -103,6 +103,9 @@
   let draining = false;
 
   function take(tails) {
+    // A beat that was asked for before a zoom: there the charts stand still.
+    const shown = window.vitalsRun.view();
+    if (shown && shown.from !== null) return;
     for (const gd of waiting.keys()) if (!gd.isConnected) waiting.delete(gd);
     for (const gd of cards().map(plot)) {
       const tail = tails[metricOf(gd)];
@@ -140,6 +143,8 @@
       });
     }
     const grown = [...fresh].filter(([, line]) => line.x.length), of = (key) => grown.map(([, line]) => line[key]);
+    const extent = gd.data.findIndex((line) => line.name === "extent"), bounds = gd.layout.xaxis.autorangeoptions;
+    if (bounds && fresh.has(extent) && fresh.get(extent).x.length) bounds.clipmax = fresh.get(extent).x.at(-1);
     if (grown.length) window.Plotly.extendTraces(gd, { x: of("x"), y: of("y") }, grown.map(([trace]) => trace));
   }
 

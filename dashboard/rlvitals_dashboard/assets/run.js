@@ -5,6 +5,7 @@
   const KEYS_OF_VIEW = ["attempt", "scale", "smooth", "find"];
   const QUIET_MS = 250;
   const HEAT_MS = 15000;
+  const LONGEST_PRESS_MS = 10000;
   const SCALES = ["", "linear", "log"];
   const SMOOTHS = ["", "ema-0.6", "ema-0.9", "ema-0.98", "median-5", "median-21"];
   const VALUE = "value";
@@ -16,7 +17,9 @@
   let telling = 0;
   let pulse = null;
   let strayed = "";
-  let heated = { key: "", step: null, at: 0 };
+  let heated = { page: null, key: "", step: null, at: 0 };
+  let pressed = null;
+  let owed = 0;
 
   function send(id, props) { window.dash_clientside.set_props(id, props); }
   function clicked() { return window.dash_clientside.callback_context.triggered.filter((t) => t.value); }
@@ -24,7 +27,12 @@
   function flip(list, key) { return list.includes(key) ? list.filter((k) => k !== key) : [...list, key]; }
   function here() { return document.querySelector("main.run"); }
   function plots() { return [...document.querySelectorAll("main.run .js-plotly-plot")].filter((gd) => gd.data && gd._fullLayout && gd._fullLayout.xaxis && gd._fullLayout.xaxis.range && gd._fullLayout._size); }
-  function redraw() { send("redraw", { data: Date.now() }); }
+  // Not under a hand that is drawing a zoom: the charts that it is in would be gone.
+  function redraw() {
+    if (!pressed) { send("redraw", { data: Date.now() }); return; }
+    clearTimeout(owed);
+    owed = setTimeout(() => { pressed = null; redraw(); }, LONGEST_PRESS_MS);
+  }
 
   function look(changes) {
     if (!view) return;
@@ -40,6 +48,7 @@
     const before = view;
     view = asked;
     strayed = "";
+    hovered = null;
     if (!before || before.run !== asked.run || same(before, asked, [])) return;
     if (pulse && same(before, asked, ["from", "to"])) steps();
     else redraw();
@@ -63,8 +72,8 @@
     if (!view || !pulse || glance.paused) return;
     const key = [view.run, view.attempt, view.from, view.to].join();
     const grown = view.to === null && pulse.last_step !== heated.step && Date.now() - heated.at > HEAT_MS;
-    if (key === heated.key && !grown) return;
-    heated = { key, step: pulse.last_step, at: Date.now() };
+    if (here() === heated.page && key === heated.key && !grown) return;
+    heated = { page: here(), key, step: pulse.last_step, at: Date.now() };
     send("heat-ask", { data: heated.at });
   }
 
@@ -284,7 +293,6 @@
     return Number.isFinite(step) ? step : null;
   }
 
-  let pressed = null;
   document.addEventListener("pointermove", (event) => {
     if (!here() || event.pointerType === "touch") return;
     const step = under(event);
@@ -295,13 +303,18 @@
   document.addEventListener("pointerdown", (event) => {
     const step = here() ? under(event) : null;
     if (step !== null) window.vitalsCharts.wire(event.target.closest(".js-plotly-plot"));
-    pressed = step === null ? null : { step, x: event.clientX, y: event.clientY, at: event.timeStamp };
+    pressed = step === null ? null : { step, x: event.clientX, y: event.clientY, at: event.timeStamp, gd: event.target.closest(".js-plotly-plot") };
   }, { capture: true, passive: true });
   document.addEventListener("pointerup", (event) => {
-    if (!pressed || !here()) return;
-    const still = Math.hypot(event.clientX - pressed.x, event.clientY - pressed.y) < 5 && event.timeStamp - pressed.at < 500;
-    if (still) choose(glance.step === pressed.step ? null : pressed.step);
+    const began = pressed;
     pressed = null;
+    if (owed) { clearTimeout(owed); owed = 0; setTimeout(redraw, QUIET_MS); }
+    if (!began || !here()) return;
+    const still = Math.hypot(event.clientX - began.x, event.clientY - began.y) < 5 && event.timeStamp - began.at < 500;
+    if (still) choose(glance.step === began.step ? null : began.step);
+    // A drawing that was under way came in between: the chart that knows of the drag is gone, its steps are known here.
+    const step = began.gd.isConnected ? null : under(event);
+    if (step !== null && Math.abs(event.clientX - began.x) > 5) look({ from: Math.min(step, began.step), to: Math.max(step, began.step + 1) });
   }, { capture: true, passive: true });
   window.addEventListener("resize", () => { if (here()) requestAnimationFrame(show); });
   // A chart that was just drawn gets its cursor, and the scrubber its end.
@@ -319,7 +332,9 @@
     if (strayed !== asked && astray()) { strayed = asked; steps(); } else heat();
   }
 
-  window.vitalsRun = { view: () => view, zoomed };
+  document.addEventListener("pointercancel", () => { pressed = null; }, { capture: true, passive: true });
+
+  window.vitalsRun = { view: () => view, zoomed, redraw };
   window.dash_clientside = window.dash_clientside || {};
   window.dash_clientside.run = {
     address(asked, seen) {

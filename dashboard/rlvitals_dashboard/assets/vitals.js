@@ -41,7 +41,7 @@
     beat(pulse) {
       if (!pulse) return;
       alive(pulse.trouble);
-      if (pulse.redraw) send("redraw", { data: Date.now() });
+      if (pulse.redraw) window.vitalsRun.redraw();
       else send("pulse", { data: { ...pulse, trouble: undefined, beat: Date.now() } });
     },
 

@@ -14,7 +14,7 @@ from dash.exceptions import PreventUpdate
 
 from rlvitals_dashboard import nav
 from rlvitals_dashboard.api import Api, ApiError, SignInNeeded
-from rlvitals_dashboard.components import Component, notice
+from rlvitals_dashboard.components import Component, data, notice
 from rlvitals_dashboard.deeds import verdict_place
 from rlvitals_dashboard.language import t
 from rlvitals_dashboard.live import WATCH_MS, Pulse, after_trouble, next_change
@@ -61,6 +61,7 @@ async def layout(api: Api, run: str, query: Mapping[str, str]) -> Component:
             dcc.Store(id="heat-ask"),
         ],
         className="page run",
+        **data(run=now.run.name or run),
     )
 
 
