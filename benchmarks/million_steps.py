@@ -47,6 +47,8 @@ WIDTHS = (STEPS * 3 // 4, STEPS // 4, STEPS // 20, STEPS // 200, 2_000, 200)
 VIEWPORT: Any = {"width": 1440, "height": 900}
 REPEATS = 5
 SETTLE_MS = 1_000
+LOOK_MS = 400
+"""Between two zooms, for a person looks at what came."""
 PATIENCE_MS = 240_000
 ROWS_A_WRITE = 50_000
 OWNER = Principal(name="owner", scopes=frozenset({"admin"}))
@@ -185,6 +187,7 @@ def _look(page: Page, url: str) -> None:
         for centre, share in product((SPIKE, NAN), (2, 3)):
             start = min(max(centre - width // share, 0), STEPS - width - 1)
             taken.append(_zoom(page, start, start + width))
+            page.wait_for_timeout(LOOK_MS)
             lost += _unseen(page, start, start + width)
         _row(f"zoom to {width:,} steps", [one for one, _ in taken], "300")
         in_sight += [one for one, _ in taken]

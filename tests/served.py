@@ -10,7 +10,7 @@ import uvicorn
 from fastapi import FastAPI
 from typing_extensions import Self
 
-PATIENCE_S = 30.0
+PATIENCE_S = 75.0
 
 
 class Served:

@@ -26,7 +26,7 @@ CHROMIUM_FLAGS = (
     "--disable-sync",
     "--no-first-run",
 )
-PATIENCE_S = 30.0
+PATIENCE_S = 75.0
 """Nothing should take so long; a laden machine may."""
 
 

@@ -14,7 +14,7 @@ from playwright.sync_api import expect
 from rlvitals.contract.command import CommandState
 from rlvitals.contract.hooks import HookState, HooksView, HookTableView, HookView
 from rlvitals.contract.view import AttemptView, EventView, Light
-from tests.dashboard.conftest import Site
+from tests.dashboard.conftest import PATIENCE_S, Site
 from tests.dashboard.fake import RUN, START, FakeService
 from tests.dashboard.synthetic import grow, lively
 
@@ -70,11 +70,11 @@ def advance(site: Site, step: int, other: dict[str, float] | None = None) -> Non
 
 def until(page: Any, condition: Callable[[], bool]) -> None:
     """Lets the page work until ``condition`` holds; the browser's clock paces it."""
-    for _ in range(300):
+    for _ in range(int(PATIENCE_S * 10)):
         if condition():
             return
         page.evaluate("new Promise((done) => setTimeout(done, 100))")
-    pytest.fail("it did not come to pass within 30 s")
+    pytest.fail(f"it did not come to pass within {PATIENCE_S:.0f} s")
 
 
 def shown(page: Any, metric: str) -> Any:

@@ -24,7 +24,7 @@ from rlvitals.contract.codec import dumps
 from rlvitals_dashboard import serve
 
 pytestmark = pytest.mark.slow
-PATIENCE_S = 30.0
+PATIENCE_S = 75.0
 _MAIN = "import sys; from rlvitals_dashboard.serve import main; sys.exit(main())"
 
 

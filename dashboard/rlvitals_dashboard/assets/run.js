@@ -334,7 +334,7 @@
 
   document.addEventListener("pointercancel", () => { pressed = null; }, { capture: true, passive: true });
 
-  window.vitalsRun = { view: () => view, zoomed, redraw };
+  window.vitalsRun = { view: () => view, held: () => glance.paused, zoomed, redraw };
   window.dash_clientside = window.dash_clientside || {};
   window.dash_clientside.run = {
     address(asked, seen) {
@@ -390,7 +390,8 @@
       settle();
     },
 
-    tails(told) { if (told) window.vitalsCharts.take(told); },
+    // A beat that was asked for before a person held the charts brings what they are not to show.
+    tails(told) { if (told && !glance.paused) window.vitalsCharts.take(told); },
 
     hold(clicks) { if (clicks) hold(); },
     follow(clicks) { if (clicks) follow(); },

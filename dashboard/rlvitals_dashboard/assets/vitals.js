@@ -41,8 +41,8 @@
     beat(pulse) {
       if (!pulse) return;
       alive(pulse.trouble);
-      if (pulse.redraw) window.vitalsRun.redraw();
-      else send("pulse", { data: { ...pulse, trouble: undefined, beat: Date.now() } });
+      if (pulse.redraw && !window.vitalsRun.held()) window.vitalsRun.redraw();
+      else send("pulse", { data: { ...pulse, redraw: undefined, trouble: undefined, beat: Date.now() } });
     },
 
     // A lost connection ends the chain of beats without a word; after a silence the chain is begun anew.

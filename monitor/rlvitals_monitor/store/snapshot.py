@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -45,17 +46,26 @@ def forget_who_is_in(connection: Connection) -> None:
         connection.execute(delete(table))
 
 
+LEAVING_S = 3.0
+"""How long PostgreSQL may take to part from a program that has hung up."""
+
+
 def is_in_use(store: Store) -> bool:
     """True while another program has the database open."""
     store.close()
     if store.is_sqlite:
         return _is_locked(store)
-    with store.read() as connection:
-        others = text(
-            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
-            " AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
-        )
-        return bool(connection.scalar(others))
+    others = text(
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+        " AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
+    )
+    until = time.monotonic() + LEAVING_S
+    while time.monotonic() < until:
+        with store.read() as connection:  # a new one each time: within a transaction the same is told again
+            if not connection.scalar(others):
+                return False
+        time.sleep(0.05)
+    return True
 
 
 def _is_locked(store: Store) -> bool:
