@@ -143,10 +143,13 @@ def run_head(run: RunView) -> Component:
 
 
 def _phase(run: RunView) -> list[Component]:
-    """What the job is at; nothing where the state says the same."""
-    told = run.phase != Phase.STARTING.value or run.last_step is None
-    same = run.phase in ("", run.state.value) or not told
-    return [] if same else [html.Span(visible(run.phase, 40), className="muted phase")]
+    """What the job is at; nothing where the state says the same, or a job that steps has told no phase yet."""
+    is_stale = run.phase == Phase.STARTING.value and run.last_step is not None
+    return (
+        []
+        if is_stale or run.phase in ("", run.state.value)
+        else [html.Span(visible(run.phase, 40), className="muted phase")]
+    )
 
 
 def attempt_choices(run: RunView) -> list[dict[str, str]]:

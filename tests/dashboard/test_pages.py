@@ -82,6 +82,20 @@ def shown(page: Any, metric: str) -> Any:
     return card(page, metric)
 
 
+def grab(page: Any, metric: str, share: float) -> Callable[[float], None]:
+    """Presses on a chart, at a share of its width; the answer moves the pointer to another one."""
+    surface = shown(page, metric).locator(".nsewdrag").first
+    surface.scroll_into_view_if_needed()
+    box = surface.bounding_box()
+
+    def move(to: float, steps: int = 4) -> None:
+        page.mouse.move(box["x"] + box["width"] * to, box["y"] + box["height"] / 2, steps=steps)
+
+    move(share, steps=1)
+    page.mouse.down()
+    return move
+
+
 def test_nan_both_infinities_and_missing_are_seen_as_four_different_things(
     site: Site, open_page: OpenPage
 ) -> None:
@@ -220,13 +234,8 @@ def test_dormant_rules_are_listed_with_their_reason(site: Site, open_page: OpenP
 
 def test_a_drag_zooms_every_chart_and_stands_in_the_address(site: Site, open_page: OpenPage) -> None:
     page = open_page(site.url, RUN_PAGE)
-    surface = shown(page, "reward.mean").locator(".nsewdrag").first
-    surface.scroll_into_view_if_needed()
-    box = surface.bounding_box()
-    y = box["y"] + box["height"] / 2
-    page.mouse.move(box["x"] + box["width"] * 0.25, y)
-    page.mouse.down()
-    page.mouse.move(box["x"] + box["width"] * 0.75, y, steps=6)
+    drag = grab(page, "reward.mean", 0.25)
+    drag(0.75)
     page.mouse.up()
     page.wait_for_url(re.compile(r"from=\d+&to=\d+"))
     until(page, lambda: (drawn(page, "kl.k3", "value") or [0])[0] > 20)
@@ -240,16 +249,11 @@ def test_a_drag_under_which_the_charts_must_be_made_anew_zooms_all_the_same(
     site: Site, open_page: OpenPage
 ) -> None:
     page = open_page(site.url, RUN_PAGE)
-    surface = shown(page, "reward.mean").locator(".nsewdrag").first
-    surface.scroll_into_view_if_needed()
-    box = surface.bounding_box()
-    y = box["y"] + box["height"] / 2
-    page.mouse.move(box["x"] + box["width"] * 0.25, y)
-    page.mouse.down()
-    page.mouse.move(box["x"] + box["width"] * 0.5, y, steps=3)
+    drag = grab(page, "reward.mean", 0.25)
+    drag(0.5)
     advance(site, 120, {"new.metric": 1.0})
     expect(page.locator(".fact .big")).to_have_text("120")
-    page.mouse.move(box["x"] + box["width"] * 0.75, y, steps=3)
+    drag(0.75)
     page.mouse.up()
     page.wait_for_url(re.compile(r"from=\d+&to=\d+"))
     shown(page, "new.metric")

@@ -2,6 +2,7 @@
 (function () {
   "use strict";
 
+  const { clicked, idOf } = window.vitalsClicks;
   const KEYS_OF_VIEW = ["attempt", "scale", "smooth", "find"];
   const QUIET_MS = 250;
   const HEAT_MS = 15000;
@@ -22,8 +23,6 @@
   let owed = 0;
 
   function send(id, props) { window.dash_clientside.set_props(id, props); }
-  function clicked() { return window.dash_clientside.callback_context.triggered.filter((t) => t.value); }
-  function idOf(trigger) { return JSON.parse(trigger.prop_id.slice(0, trigger.prop_id.lastIndexOf("."))); }
   function flip(list, key) { return list.includes(key) ? list.filter((k) => k !== key) : [...list, key]; }
   function here() { return document.querySelector("main.run"); }
   function plots() { return [...document.querySelectorAll("main.run .js-plotly-plot")].filter((gd) => gd.data && gd._fullLayout && gd._fullLayout.xaxis && gd._fullLayout.xaxis.range && gd._fullLayout._size); }

@@ -2,6 +2,7 @@
 (function () {
   "use strict";
 
+  const { clicked, idOf } = window.vitalsClicks;
   const FULL_LOOK_MS = 15000, TYPING_MS = 250, NAMES_SHOWN = 5;
   const DEFAULTS = { archived: "no", sort: "-light" };
   const COLUMNS = 12;
@@ -380,9 +381,9 @@
 
     // With what is chosen as it is pressed, see `vitals.deed`.
     deed(_clicks, values, ids) {
-      const pressed = window.dash_clientside.callback_context.triggered.filter((t) => t.value);
+      const pressed = clicked();
       if (!pressed.length) return;
-      const { deed } = JSON.parse(pressed[0].prop_id.slice(0, pressed[0].prop_id.lastIndexOf(".")));
+      const { deed } = idOf(pressed[0]);
       const said = Object.fromEntries(ids.map((id, i) => [id.name, values[i]]));
       send("bulk-deed", { data: { deed, chosen: pairs(), said, at: Date.now() } });
     },

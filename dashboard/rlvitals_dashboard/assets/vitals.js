@@ -2,10 +2,9 @@
 (function () {
   "use strict";
 
+  const { clicked, idOf } = window.vitalsClicks;
   function send(id, props) { window.dash_clientside.set_props(id, props); }
-  function clicked() { return window.dash_clientside.callback_context.triggered.filter((t) => t.value); }
 
-  function idOf(trigger) { return JSON.parse(trigger.prop_id.slice(0, trigger.prop_id.lastIndexOf("."))); }
 
   function alive(trouble) { window.vitalsConnection.beat(trouble); }
   function quiet() { return window.vitalsConnection.quiet(); }
