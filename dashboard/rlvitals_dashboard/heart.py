@@ -15,7 +15,7 @@ from dash import Dash, Input, Output, State, dcc, html, no_update
 
 from rlvitals_dashboard.api import Api, ApiError
 from rlvitals_dashboard.components import Component
-from rlvitals_dashboard.live import WATCH_MS, Pulse, after_trouble, next_change
+from rlvitals_dashboard.live import WATCH_MS, Pulse, after_trouble, next_change, prints_place, prints_text
 
 Query: TypeAlias = Mapping[str, str]
 """What the person looks at; the URL says the same."""
@@ -44,10 +44,11 @@ class Heart:
         """Each block in its place, and under ``heart`` what keeps them fresh: all must stand on the page."""
         now = await self.look(api, query)
         drawn = {name: html.Div(now[name].make(), id=self._place(name)) for name in self.blocks}
-        pulse = Pulse(prints={name: block.stamp for name, block in now.items()}).data()
+        prints = {name: block.stamp for name, block in now.items()}
         parts = [
+            prints_place(self.key, prints),
             dcc.Store(id={"type": "view", "page": self.key}, data=dict(query)),
-            dcc.Store(id={"type": "pulse", "page": self.key}, data=pulse),
+            dcc.Store(id={"type": "pulse", "page": self.key}, data=Pulse(prints=prints).data()),
             dcc.Store(id={"type": "beat", "page": self.key}),
             dcc.Interval(id={"type": "watch", "page": self.key}, interval=WATCH_MS),
         ]
@@ -55,7 +56,7 @@ class Heart:
 
     def register(self, app: Dash, api: Api) -> None:
         @app.callback(
-            *(Output(self._place(name), "children") for name in self.blocks),
+            *(Output(self._place(name), "children") for name in (*self.blocks, "prints")),
             Output({"type": "beat", "page": self.key}, "data"),
             Input({"type": "pulse", "page": self.key}, "data"),
             State({"type": "view", "page": self.key}, "data"),
@@ -72,10 +73,11 @@ class Heart:
                 return self._answer({}, pulse.data(trouble=await after_trouble(error)))
             fresh = {name: now[name].make() for name in now if now[name].stamp != pulse.prints.get(name)}
             prints = {name: block.stamp for name, block in now.items()}
-            return self._answer(fresh, Pulse(version=change.version, prints=prints).data())
+            beat = Pulse(version=change.version, prints=prints).data()
+            return self._answer(fresh | {"prints": prints_text(prints)}, beat)
 
-    def _answer(self, fresh: Mapping[str, Component], beat: Any = no_update) -> tuple[Any, ...]:
-        return (*(fresh.get(name, no_update) for name in self.blocks), beat)
+    def _answer(self, fresh: Mapping[str, Component], beat: Any) -> tuple[Any, ...]:
+        return (*(fresh.get(name, no_update) for name in (*self.blocks, "prints")), beat)
 
     def _place(self, block: str) -> str:
         return f"{self.key}-{block}"

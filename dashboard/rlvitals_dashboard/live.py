@@ -3,6 +3,11 @@
 A page's heart is a chain of callbacks: the `Pulse` that the browser sends back says what it already shows. The
 next beat starts when the last one has ended, so a slow browser never queues work. The chain runs over the
 WebSocket; where a browser has none (no SharedWorker), the same callbacks run over HTTP and behave the same.
+
+What a page shows is said by the page itself: the fingerprints of its blocks stand in it (`prints_place`), come
+with them in the same answer, and go from there into each `Pulse` (assets/vitals.js). Kept anywhere else they would
+be an answer ahead or behind for a moment, and a block that changed just then, or changed and changed back, would
+be taken for fresh and stay wrong.
 """
 
 from __future__ import annotations
@@ -14,8 +19,11 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from dash import html
+
 from rlvitals.contract.codec import dumps
 from rlvitals_dashboard.api import Api, ApiError, Change
+from rlvitals_dashboard.components import Component
 
 SHORTEST_BEAT_S = 0.25
 """A run that steps faster than this is shown in larger bites."""
@@ -69,6 +77,15 @@ async def next_change(api: Api, run: str | None, after: int) -> Change:
 def fingerprint(*shown: Any) -> int:
     """Changes when what is shown changes, so that a part that a person is just using is left alone."""
     return zlib.crc32(dumps(shown))
+
+
+def prints_place(page: str, prints: Mapping[str, int]) -> Component:
+    """Where the fingerprints of a page's blocks stand; once on each page that has a heart."""
+    return html.Span(prints_text(prints), id=f"{page}-prints", className="prints", hidden=True)
+
+
+def prints_text(prints: Mapping[str, int]) -> str:
+    return dumps(prints).decode()
 
 
 async def after_trouble(error: ApiError) -> str:

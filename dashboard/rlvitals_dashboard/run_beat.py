@@ -15,7 +15,7 @@ from rlvitals_dashboard.api import Api, Change
 from rlvitals_dashboard.components import Component
 from rlvitals_dashboard.figure_marks import nonfinite_kinds
 from rlvitals_dashboard.figure_scale import Scale
-from rlvitals_dashboard.live import LONGEST_TAIL, Pulse
+from rlvitals_dashboard.live import LONGEST_TAIL, Pulse, prints_text
 from rlvitals_dashboard.run_snapshot import PARTS, Snapshot
 from rlvitals_dashboard.run_view import Glance, View
 from rlvitals_dashboard.smoothing import find_smoothing
@@ -58,8 +58,9 @@ def beat_of(
     """What holds the charts, a zoom or a person, holds nothing else: alerts and verdict stay live."""
     prints, held = now.prints(view), _held(pulse, glance)
     parts = {n: now.part(n) for n in PARTS if prints[n] != pulse.prints.get(n)}
+    shown = now.part_prints(view)
     if not held and _needs_drawing(pulse, prints, fresh, now.run.last_step):
-        return answer(charts, beat=pulse.data(redraw=True), **parts)
+        return answer(charts, beat=pulse.data(redraw=True), prints=shown, **parts)
     grown = {m: s for m, s in fresh.items() if s.step}
     last = max((s.step[-1] for s in grown.values()), default=pulse.last_step or 0)
     smooth = {m: _smoothed(view, pulse, s) for m, s in grown.items()} if view.smooth else {}
@@ -74,7 +75,7 @@ def beat_of(
         smooth={**pulse.smooth, **{m: memory for m, (_, memory) in smooth.items()}},
     )
     values = {m: number(s.value[-1]) for m, s in grown.items()}
-    return answer(charts, extend=extend, values=values, beat=after.data(), **parts)
+    return answer(charts, extend=extend, values=values, beat=after.data(), prints=shown, **parts)
 
 
 def answer(
@@ -83,11 +84,13 @@ def answer(
     extend: Mapping[str, Any] | None = None,
     values: Mapping[str, str] | None = None,
     beat: Any = no_update,
+    prints: Mapping[str, int] | None = None,
     **parts: Component,
 ) -> tuple[Any, ...]:
     """In the order of the callback's outputs; whatever is not given stays as it is."""
     return (
         *(parts.get(name, no_update) for name in PARTS),
+        prints_text(prints) if prints is not None else no_update,
         extend or no_update,
         [(values or {}).get(metric, no_update) for metric in charts],
         beat,

@@ -21,6 +21,7 @@ def register_browser(register: Any) -> None:
     does("fold", Input({"type": "fold", "family": ALL}, "n_clicks"), view)
     does("more", Input({"type": "more", "family": ALL}, "n_clicks"), view)
     does("glanced", Input("glance", "data"), Input("pulse", "data"), view)
+    does("drawn", Input("drawn", "data"))
     does("tails", Input("tails", "data"))
     does("hold", Input("hold", "n_clicks"), glance)
     does("follow", Input("follow", "n_clicks"), view)

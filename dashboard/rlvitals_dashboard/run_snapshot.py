@@ -97,6 +97,11 @@ class Snapshot:
         shown = [p.drawn(p.key in view.more) for p in self.panels(view) if p.key not in view.closed]
         return [metric for metrics in shown for metric in metrics]
 
+    def part_prints(self, view: View) -> dict[str, int]:
+        """Of each part of `PARTS`, as `prints`."""
+        prints = self.prints(view)
+        return {name: prints[name] for name in PARTS}
+
     def prints(self, view: View) -> dict[str, int]:
         """Of each part, and of what makes a whole new drawing of the charts needed."""
         bands = [(a.id, a.state, a.since_step, a.resolved_step, a.metric) for a in self.alerts]

@@ -156,6 +156,27 @@ def test_a_policy_is_chosen_and_taken_back_and_a_kl_policy_comes_with_its_warnin
     expect(page.locator(".lines tbody tr").filter(has_text="article")).to_contain_text("r1")
 
 
+def test_what_was_chosen_and_is_taken_back_at_once_is_gone_from_a_page_that_just_asks_anew(
+    walk: Callable[..., Any], house: House
+) -> None:
+    """It then shows what it does not yet say that it shows: were it believed, nothing would have changed."""
+    page = walk("/ui/control/policies")
+    row = page.locator(".lines tbody tr").filter(has_text="r1")
+    expect(page.locator(".lines tbody tr")).to_have_count(1)
+    before = page.evaluate("JSON.parse(document.querySelector('.prints').textContent)")
+    house.put("/policies", {"scope": "run", "name": "r1", "policy": "observe"})
+    expect(row).to_have_count(1)
+    page.evaluate(
+        """async (before) => {
+          dash_clientside.vitals.nudge(1, [{ version: 1, prints: before }], [{ type: "pulse", page: "policies" }]);
+          await fetch("/api/v1/policies?scope=run&name=r1", { method: "DELETE" });
+        }""",
+        before,
+    )
+    expect(row).to_have_count(0)
+    assert page.evaluate("JSON.parse(document.querySelector('.prints').textContent)") == before
+
+
 def test_the_audit_is_filtered_by_its_address_checked_and_exported(walk: Callable[..., Any], house: House) -> None:
     house.ask(CommandKind.CHECKPOINT)
     page = walk("/ui/control/audit")

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from dash import no_update
 
+from rlvitals.contract.codec import loads
 from rlvitals.contract.view import AttemptView
 from rlvitals_dashboard.api import Api, Change, Visitor, visitor
 from rlvitals_dashboard.figures import SMOOTH, VALUE
@@ -91,14 +92,14 @@ async def _snapshot(fake: FakeService) -> Snapshot:
 
 
 def parts(answer: tuple[Any, ...]) -> dict[str, Any]:
-    names = (*PARTS, "extend", "values", "beat")
+    names = (*PARTS, "prints", "extend", "values", "beat")
     return {n: v for n, v in zip(names, answer, strict=True) if v is not no_update}
 
 
 def test_a_beat_without_news_changes_nothing_but_the_pulse() -> None:
     fake = lively()
     said = parts(beat(fake, shown(fake, 119)))
-    assert set(said) == {"values", "beat"}
+    assert set(said) == {"prints", "values", "beat"}
     assert said["beat"]["version"] == 9
 
 
@@ -108,7 +109,9 @@ def test_a_new_step_sends_its_points_only() -> None:
     grow(fake, 120)
     fake.now_at(120)
     said = parts(beat(fake, pulse))
-    assert set(said) == {"head", "extend", "values", "beat"}
+    assert set(said) == {"head", "prints", "extend", "values", "beat"}
+    assert set(loads(said["prints"])) == set(PARTS)
+    assert loads(said["prints"])["head"] != pulse.prints["head"]
     assert [data["x"] for data, _ in said["extend"].values()] == [[[120], [120]]] * 2
     assert said["beat"]["at"]["reward.mean"] == 120
     assert "redraw" not in said["beat"]

@@ -66,6 +66,27 @@ def card(page: Any, metric: str) -> Any:
     )
 
 
+def test_an_alert_that_fires_while_the_charts_are_drawn_is_shown(
+    database_url: str, tmp_path: Path, open_page: Callable[..., Any]
+) -> None:
+    """The charts come after the rest of the page, and know of what is not in it yet."""
+    with House(Settings(home=tmp_path / "home", database_url=database_url)) as house:
+        tell(house, range(30))
+        page = open_page(house.url, "/ui/", login=house.login)
+        fired: list[str] = []
+
+        def fire_first(route: Any) -> None:
+            if not fired and "families.children" in (route.request.post_data or ""):
+                fired.append(house.fire(RUN, "a1", rule="nonfinite").alert.id)
+                house.app.state.live.publish(RUN)
+            route.continue_()
+
+        page.route(re.compile("/_dash-update-component"), fire_first)
+        page.goto(f"{house.url}/ui/run/r%3A1")
+        expect(page.locator("#run-alerts")).to_contain_text("The KL pull is stronger than the policy pull.")
+        assert fired == ["a1"]
+
+
 def test_a_person_walks_through_a_run(
     database_url: str, tmp_path: Path, open_page: Callable[..., Any], chromium: Any
 ) -> None:

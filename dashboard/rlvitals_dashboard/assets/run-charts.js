@@ -93,7 +93,7 @@
       if (!pulse) send("tools", { children: told.tools });
       const held = pulse && pulse.zoomed;
       pulse = join(pulse, told.pulse);
-      if (!held && (pulse.zoomed || some === far || !far.length)) send("pulse", { data: pulse });
+      if (!held && (pulse.zoomed || some === far || !far.length)) send("pulse", { data: window.vitalsShown(pulse) });
     }
     return true;
   }

@@ -389,6 +389,9 @@
       settle();
     },
 
+    // The charts are there; what else the page shows may have come before or after them.
+    drawn(told) { if (told) send("pulse", { data: window.vitalsShown(told) }); },
+
     // A beat that was asked for before a person held the charts brings what they are not to show.
     tails(told) { if (told && !glance.paused) window.vitalsCharts.take(told); },
 

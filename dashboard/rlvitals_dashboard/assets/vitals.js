@@ -9,6 +9,14 @@
   function alive(trouble) { window.vitalsConnection.beat(trouble); }
   function quiet() { return window.vitalsConnection.quiet(); }
 
+  // A pulse with the fingerprints of what the page shows, as they stand in it with its blocks. Dash holds back what asks
+  // for a beat while the next is awaited, so that the pulse kept there may be an answer behind, or a drawing's ahead.
+  function shown(pulse) {
+    const place = document.querySelector("#page .prints");
+    return place ? { ...pulse, prints: { ...pulse.prints, ...JSON.parse(place.textContent) } } : pulse;
+  }
+  window.vitalsShown = shown;
+
   const steps = [[60, 1, "s", "second"], [3600, 60, "min", "minute"], [86400, 3600, "h", "hour"], [Infinity, 86400, "d", "day"]];
   function relative(seconds) {
     const size = Math.abs(seconds);
@@ -41,28 +49,28 @@
       if (!pulse) return;
       alive(pulse.trouble);
       if (pulse.redraw && !window.vitalsRun.held()) window.vitalsRun.redraw();
-      else send("pulse", { data: { ...pulse, redraw: undefined, trouble: undefined, beat: Date.now() } });
+      else send("pulse", { data: { ...shown(pulse), redraw: undefined, trouble: undefined, beat: Date.now() } });
     },
 
     // A lost connection ends the chain of beats without a word; after a silence the chain is begun anew.
     watch(_ticks, pulse) {
-      if (quiet()) send(...(pulse ? ["pulse", { data: { ...pulse, nudge: Date.now() } }] : ["redraw", { data: Date.now() }]));
+      if (quiet()) send(...(pulse ? ["pulse", { data: { ...shown(pulse), nudge: Date.now() } }] : ["redraw", { data: Date.now() }]));
     },
 
     // The same for the pages of several blocks; there is at most one of them at a time.
     pageBeat(beats, ids) {
       if (!ids.length || !beats[0]) return;
       alive(beats[0].trouble);
-      send({ type: "pulse", page: ids[0].page }, { data: { ...beats[0], trouble: undefined, beat: Date.now() } });
+      send({ type: "pulse", page: ids[0].page }, { data: { ...shown(beats[0]), trouble: undefined, beat: Date.now() } });
     },
 
     pageWatch(_ticks, pulses, ids) {
-      if (ids.length && quiet()) send(ids[0], { data: { ...pulses[0], nudge: Date.now() } });
+      if (ids.length && quiet()) send(ids[0], { data: { ...shown(pulses[0]), nudge: Date.now() } });
     },
 
     // After a deed the page looks at once, whether or not the service tells of a change.
     nudge(done, pulses, ids) {
-      if (done && ids.length) send(ids[0], { data: { ...pulses[0], version: 0, nudge: Date.now() } });
+      if (done && ids.length) send(ids[0], { data: { ...shown(pulses[0]), version: 0, nudge: Date.now() } });
     },
 
     // Of what was typed, only what belongs to the button that was pressed.

@@ -17,7 +17,7 @@ from rlvitals_dashboard.api import Api, ApiError, SignInNeeded
 from rlvitals_dashboard.components import Component, data, notice
 from rlvitals_dashboard.deeds import verdict_place
 from rlvitals_dashboard.language import t
-from rlvitals_dashboard.live import WATCH_MS, Pulse, after_trouble, next_change
+from rlvitals_dashboard.live import WATCH_MS, Pulse, after_trouble, next_change, prints_place
 from rlvitals_dashboard.nav import PREFIX
 from rlvitals_dashboard.run_beat import answer, beat_of, fresh_points
 from rlvitals_dashboard.run_beside import register_beside
@@ -53,6 +53,8 @@ async def layout(api: Api, run: str, query: Mapping[str, str]) -> Component:
             verdict_place(),
             dcc.Store(id="view", data=view.data()),
             dcc.Store(id="glance", data=Glance.read(query).data()),
+            prints_place("run", now.part_prints(view)),
+            dcc.Store(id="drawn"),
             dcc.Store(id="pulse"),
             dcc.Store(id="beat"),
             dcc.Store(id="tails"),
@@ -78,7 +80,7 @@ def _register_draw(app: Dash, api: Api) -> None:
     @app.callback(
         Output("families", "children"),
         Output("tools", "children"),
-        Output("pulse", "data"),
+        Output("drawn", "data"),
         Input("theme", "data"),
         Input("redraw", "data"),
         State("view", "data"),
@@ -96,7 +98,7 @@ def _register_live(app: Dash, api: Api) -> None:
     that finds that the charts must be drawn anew says so, and the browser's own script asks for it."""
 
     @app.callback(
-        *(Output(f"run-{name}", "children") for name in PARTS),
+        *(Output(f"run-{name}", "children") for name in (*PARTS, "prints")),
         Output("tails", "data"),
         Output({"type": "now", "metric": ALL}, "children"),
         Output("beat", "data"),
@@ -123,7 +125,8 @@ def _register_live(app: Dash, api: Api) -> None:
             now = await Snapshot.share(api, view, change.version)
             fresh = await fresh_points(api, view, pulse, change, charts, glance)
         except SignInNeeded as error:
-            return answer(charts, head=notice(t("Sign in to go on"), str(error), tone="warning"))
+            head = notice(t("Sign in to go on"), str(error), tone="warning")
+            return answer(charts, prints={"head": 0}, head=head)
         except ApiError as error:
             return answer(charts, beat=pulse.data(trouble=await after_trouble(error)))
         return beat_of(pulse, change, now, view, fresh, charts, glance)
