@@ -1,7 +1,8 @@
 """1, 2 and 4 collectors on one PostgreSQL, 1,000 runs: reports a second, lock waits, memory, a growing store.
 
 Ratios: everything (trainers, collectors, PostgreSQL) shares this machine's cores. BENCH_COLLECTORS_SAMPLES is how
-far the store is grown (default 1,000,000; 10,000,000 for the full one).
+far the store is grown (default 1,000,000; 10,000,000 for the full one), BENCH_COLLECTORS_MINUTES for how long they
+all then go on at their own pace while the collectors' memory is read (default 0; 30 for the full one).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -32,6 +34,8 @@ from tests.end_to_end.server import wait_until
 RUNS, STEPS, CONNECTIONS, ROUNDS = 1_000, 10, 32, 2
 COUNTS = (1, 2, 4)
 LOOK_S = 0.05
+PACE_S, READINGS = 20.0, 12
+"""Trainers at their own pace: a batch of each so often; the collectors' memory is read so many times."""
 DISK_MIB = 6_000
 _WAITS = """
 SELECT count(*) FILTER (WHERE wait_event_type = 'Lock'), count(*) FROM pg_stat_activity
@@ -99,6 +103,7 @@ def _scale(folder: Path, url: str, store: Store, token: str) -> None:
         _print_memory(servers)
         _grow(store, urls, token, turn)
         _print_memory(servers)
+        _go_on(servers, token, turn + 3)
     _plans(store)
 
 
@@ -122,6 +127,27 @@ def _grow(store: Store, urls: Sequence[str], token: str, turn: int) -> None:
         turn += 1
         size += loaded.steps * METRICS
         print(f"    {size:>12,}: {loaded.steps / loaded.wall_s:>8,.0f}")
+
+
+def _go_on(servers: Sequence[Collector], token: str, turn: int) -> None:
+    """Memory of each collector while trainers send for long, evenly spread over all collectors."""
+    whole_s, urls = 60.0 * float(os.environ.get("BENCH_COLLECTORS_MINUTES", "0")), [s.url for s in servers]
+    began, read = time.monotonic(), 0
+    readings: list[list[float]] = []
+    while (passed_s := time.monotonic() - began) < whole_s:
+        if passed_s >= read * whole_s / READINGS:
+            read += 1
+            readings.append([_resident(server)["VmRSS"] for server in servers])
+            told = ", ".join(f"{mib:.1f}" for mib in readings[-1])
+            print(f"    after {passed_s / 60:4.1f} min: {told} MiB resident", flush=True)
+        loaded = _send(urls, token, 1, turn)
+        assert loaded.refused == 0, f"{loaded.refused} batches were refused"
+        turn += 1
+        time.sleep(max(0.0, passed_s + PACE_S - (time.monotonic() - began)))
+    if readings:
+        warm = readings[len(readings) // 4]
+        grown = [100 * (last / first - 1) for first, last in zip(warm, readings[-1], strict=True)]
+        print(f"    since the first quarter: {', '.join(f'{share:+.1f} %' for share in grown)}")
 
 
 def _plans(store: Store) -> None:
@@ -177,6 +203,10 @@ def lock_waits(store: Store) -> Iterator[list[int]]:
 def _print_memory(servers: Sequence[Collector]) -> None:
     """Resident now and at the most."""
     for server in servers:
-        status = Path(f"/proc/{server.process.pid}/status").read_text()
-        mib = {key: int(re.findall(rf"{key}:\s+(\d+)", status)[0]) / 1024 for key in ("VmRSS", "VmHWM")}
+        mib = _resident(server)
         print(f"    {server.name}: {mib['VmRSS']:.0f} MiB resident, {mib['VmHWM']:.0f} at the most")
+
+
+def _resident(server: Collector) -> dict[str, float]:
+    status = Path(f"/proc/{server.process.pid}/status").read_text()
+    return {key: int(re.findall(rf"{key}:\s+(\d+)", status)[0]) / 1024 for key in ("VmRSS", "VmHWM")}

@@ -108,13 +108,17 @@ def pace(of: Contender, place: Place, run: str, count: int, every_s: float) -> T
 
 
 def watch(of: Contender, place: Place, run: str, count: int, limit_s: float) -> Told:
-    """When each step was first readable, by looking again and again."""
+    """When each step was first readable, by looking again and again.
+
+    Who reads files that are being written may be told of a step that there is none of: no step was seen then.
+    """
     seen: list[float] = []
     until = time.monotonic() + limit_s
     while len(seen) < count and time.monotonic() < until:
         last = _last(of, place, run)
         now = time.monotonic()
-        seen += [now] * (last + 1 - len(seen))
+        if last < count:
+            seen += [now] * (last + 1 - len(seen))
         time.sleep(LOOK_S / 4)
     return {"seen": seen}
 

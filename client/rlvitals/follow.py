@@ -17,6 +17,7 @@ from rlvitals.record import (
     PAYLOAD_BYTES_MAX,
     Frame,
     Kind,
+    Scan,
     indices_of,
     read_extremes,
     read_step,
@@ -151,6 +152,7 @@ class Follower:
         self._fd = -1
         self._first = -1
         self._offset = 0
+        self._ahead = b""
 
     def seek(self, after_seq: int) -> None:
         """Goes back (or on) to just after ``after_seq``, as far as segments are kept."""
@@ -172,6 +174,7 @@ class Follower:
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
+        self._ahead = b""
 
     def _keep(self, frames: list[Frame], limit: int) -> list[Item]:
         kept: list[Item] = []
@@ -188,7 +191,15 @@ class Follower:
         return kept
 
     def _from_disk(self, limit: int) -> list[Frame] | None:
-        """The next frames on disk; an empty list means "went on to the next segment", None "nothing more now"."""
+        """The next frames on disk; an empty list means "went on to the next segment", None "nothing more now".
+
+        What was read and not asked for yet is kept for the next call: each look at the disk is one more moment at
+        which the training has to give the interpreter's lock away.
+        """
+        found = scan(self._ahead, ended=False, limit=limit)
+        if found.frames:
+            self._pass(found, self._ahead)
+            return found.frames
         if self._fd < 0 and not self._open_next():
             return None
         newer = self._next_segment() is not None
@@ -200,14 +211,18 @@ class Follower:
             if found.used or len(data) < chunk or chunk > PAYLOAD_BYTES_MAX + OVERHEAD_BYTES:
                 break
             chunk *= 8
-        self._offset += found.used
-        self.torn, self.corrupt = self.torn + found.torn, self.corrupt + found.corrupt
+        self._pass(found, data)
         if found.frames:
             return found.frames
         if not newer:
             return None
         self.close()
         return []
+
+    def _pass(self, found: Scan, data: bytes) -> None:
+        self._offset += found.used
+        self._ahead = data[found.used :]
+        self.torn, self.corrupt = self.torn + found.torn, self.corrupt + found.corrupt
 
     def _open_next(self) -> bool:
         ahead = self._next_segment()

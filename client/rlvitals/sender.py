@@ -97,6 +97,9 @@ class Sender:
     def start(self) -> None:
         """Starts the thread, once."""
         if self._thread is None:
+            if self._post is not None:
+                # Here: the thread would have to ask the training for the interpreter's lock at each of its files.
+                import http.client  # noqa: F401
             self._thread = threading.Thread(target=self._run, name="rlvitals-sender", daemon=True)
             self._thread.start()
 

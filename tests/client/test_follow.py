@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,37 @@ def test_it_waits_at_the_end_and_goes_on_when_more_is_written(tmp_path: Path) ->
     assert follower.read(5) == []
     write_steps(journal, 2, first=20)
     assert [i.seq for i in follower.read(5)] == [21, 22]
+
+
+def test_a_backlog_is_read_from_disk_once_however_small_the_bites(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_steps(journal_in(tmp_path / "j", segment_bytes=1_000_000), 100)
+    looks: list[int] = []
+    read = os.pread
+
+    def pread(fd: int, count: int, offset: int) -> bytes:
+        looks.append(offset)
+        return read(fd, count, offset)
+
+    monkeypatch.setattr(os, "pread", pread)
+    follower = Follower(tmp_path / "j", live=lambda: True)
+    assert [i.seq for _ in range(10) for i in follower.read(10)] == list(range(1, 101))
+    assert len(looks) == 1
+
+
+@pytest.mark.parametrize("bite", [1, 7, 100])
+def test_a_damaged_record_is_counted_once_however_small_the_bites(tmp_path: Path, bite: int) -> None:
+    write_steps(journal_in(tmp_path / "j", segment_bytes=1_000_000), 30)
+    (segment,) = segments(tmp_path / "j")
+    data = bytearray(segment.path.read_bytes())
+    data[len(data) // 2] ^= 0xFF
+    segment.path.write_bytes(data)
+    follower = Follower(tmp_path / "j")
+    found = [i.seq for _ in range(100 // bite + 1) for i in follower.read(bite)]
+    (lost,) = set(range(1, 31)) - set(found)
+    assert found == [seq for seq in range(1, 31) if seq != lost]
+    assert (follower.corrupt, follower.torn) == (1, 0)
 
 
 def test_it_starts_just_after_a_given_seq_even_inside_a_segment(tmp_path: Path) -> None:

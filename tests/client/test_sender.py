@@ -7,6 +7,7 @@ import json
 import math
 import os
 import shutil
+import sys
 import threading
 from datetime import datetime, timezone
 from pathlib import Path
@@ -62,6 +63,24 @@ def test_what_is_reported_arrives_with_nan_infinities_and_missing_kept_apart(
     assert isinstance(text, Text)
     assert (text.completion, text.reward) == ("bad \ud800 \ufffd text", math.inf)
     assert service.batches[-1].run.id == "r"
+
+
+def test_what_the_network_needs_is_loaded_before_the_thread_begins(
+    service: Service, make_reporter: MakeReporter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the thread each of its files would ask the training for the interpreter's lock."""
+    monkeypatch.delitem(sys.modules, "http.client", raising=False)
+    begun: list[bool] = []
+    start = threading.Thread.start
+
+    def begin(thread: threading.Thread) -> None:
+        if thread.name == "rlvitals-sender":
+            begun.append("http.client" in sys.modules)
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", begin)
+    make_reporter(service.url).report(0, {"a": 1.0})
+    assert begun == [True]
 
 
 def test_the_bearer_and_the_encoding_are_sent(service: Service, make_reporter: MakeReporter) -> None:
