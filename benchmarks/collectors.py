@@ -32,6 +32,8 @@ from tests.chaos.postgres import running
 from tests.end_to_end.server import wait_until
 
 RUNS, STEPS, CONNECTIONS, ROUNDS = 1_000, 10, 32, 2
+FEW, FEW_ROUNDS = 50, 10
+"""Runs that begin with an empty store, to tell what a report costs there and in a full one."""
 COUNTS = (1, 2, 4)
 LOOK_S = 0.05
 PACE_S, READINGS = 20.0, 12
@@ -86,7 +88,11 @@ def _scale(folder: Path, url: str, store: Store, token: str) -> None:
     )
     with collectors(folder, url, max(COUNTS)) as servers:
         urls = [server.url for server in servers]
-        _send(urls, token, 1, turn)  # makes the runs and their series
+        _send(urls, token, 1, turn, FEW)  # makes the runs and their series
+        turn += 1
+        rates = {FEW * STEPS * METRICS: _rate(urls, token, turn)}
+        turn += FEW_ROUNDS
+        _send(urls, token, 1, turn)
         turn += 1
         for count in (*COUNTS, COUNTS[0]):
             with lock_waits(store) as waits:
@@ -101,32 +107,41 @@ def _scale(folder: Path, url: str, store: Store, token: str) -> None:
                 f"{waits[0]} of {waits[1]} looks at a session found it waiting for a lock"
             )
         _print_memory(servers)
-        _grow(store, urls, token, turn)
+        turn = _grow(store, urls, token, turn, rates)
         _print_memory(servers)
-        _go_on(servers, token, turn + 3)
+        _go_on(servers, token, turn)
     _plans(store)
 
 
-def _send(urls: Sequence[str], token: str, rounds: int, first: int) -> Loaded:
-    bodies = [body for made in batches(RUNS, rounds, STEPS, first=first) for body in made]
+def _send(urls: Sequence[str], token: str, rounds: int, first: int, runs: int = RUNS) -> Loaded:
+    bodies = [body for made in batches(runs, rounds, STEPS, first=first) for body in made]
     return asyncio.run(load(urls, token, bodies, steps=STEPS, connections=CONNECTIONS))
 
 
-def _grow(store: Store, urls: Sequence[str], token: str, turn: int) -> None:
-    """What a batch costs as the store grows, on one collector."""
+def _rate(urls: Sequence[str], token: str, turn: int) -> float:
+    """Reports a second of a few runs, on one collector."""
+    loaded = _send(urls[:1], token, FEW_ROUNDS, turn, FEW)
+    return loaded.steps / loaded.wall_s
+
+
+def _grow(store: Store, urls: Sequence[str], token: str, turn: int, rates: dict[int, float]) -> int:
+    """What a report costs as the store grows; the next turn."""
     most, size, first = int(os.environ.get("BENCH_COLLECTORS_SAMPLES", "1000000")), 0, 1_000_000_000
     with store.read() as connection:
         size = connection.scalar(text("SELECT count(*) FROM points")) or 0
-    print("  samples stored, reports/s with one collector:")
     for goal in (size, *(goal for goal in (1_000_000, 3_000_000, 10_000_000) if size < goal <= most)):
         if goal > size:
             with store.begin() as connection:
                 connection.execute(text(_GROW), {"first": first, "count": goal - size})
             first, size = first + 1_000_000, goal
-        loaded = _send(urls[:1], token, 1, turn)
-        turn += 1
-        size += loaded.steps * METRICS
-        print(f"    {size:>12,}: {loaded.steps / loaded.wall_s:>8,.0f}")
+        rates[size] = _rate(urls, token, turn)
+        turn += FEW_ROUNDS
+        size += FEW * FEW_ROUNDS * STEPS * METRICS
+    base = next(iter(rates.values()))
+    print("  samples stored: reports/s with one collector (of the first)")
+    for stored, rate in rates.items():
+        print(f"    {stored:>12,}: {rate:>8,.0f} ({rate / base:4.2f})")
+    return turn
 
 
 def _go_on(servers: Sequence[Collector], token: str, turn: int) -> None:

@@ -19,8 +19,8 @@ from benchmarks.trackers.bench import Bench, Failed
 from benchmarks.trackers.cells import CELLS
 
 CONTENDERS = (
-    *("rlvitals", "tensorboard", "mlflow", "trackio", "aim", "wandb", "swanlab"),
-    *("floor_json", "floor_sqlite", "floor_postgres", "floor_http"),
+    *("rlvitals", "rlvitals_postgres", "tensorboard", "mlflow", "trackio", "aim", "wandb", "swanlab"),
+    *("floor_json", "floor_sqlite", "floor_postgres", "floor_http", "floor_http_postgres"),
 )
 FLOOR = "floor_json"
 ROUNDS = int(os.environ.get("BENCH_ROUNDS", "3"))
@@ -30,6 +30,7 @@ def measure(names: Sequence[str], cells: Sequence[str]) -> None:
     """Each cell of each contender, kept as soon as it is known; what fails is told and kept too."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that no server is left behind
     with _postgres() as shared:
+        os.environ.update(shared)
         benches = [bench for name in names if (bench := _bench(name, shared)) is not None]
         for cell in cells:
             if cell == "cost":

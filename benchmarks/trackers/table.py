@@ -46,7 +46,7 @@ def machine() -> str:
 
 
 def _version(name: str) -> str:
-    if name == "rlvitals":
+    if name.startswith("rlvitals"):
         return version("rlvitals")
     needed = contender(name).REQUIREMENTS
     return needed[0].partition("==")[2] if needed else ""
@@ -85,7 +85,9 @@ def _rate(runs: int) -> Cell:
 
 
 def _bytes(told: Told) -> str:
-    return f"{told['runs1']['bytes_a_point']:.0f}" if "bytes_a_point" in told.get("runs1", {}) else ""
+    """Nothing where what was stored lies in a server of its own."""
+    stored = told.get("runs1", {}).get("bytes_a_point")
+    return f"{stored:.0f}" if stored else ""
 
 
 def _size(told: Told) -> str:

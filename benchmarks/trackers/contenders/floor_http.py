@@ -7,9 +7,9 @@ import sqlite3
 import sys
 import threading
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from benchmarks.trackers.contender import Opened, Place, Point
 from benchmarks.trackers.contenders import floor_sqlite
@@ -19,6 +19,7 @@ IMPORT = "import json, urllib.request"
 TAKES_REPORTS = True
 READY = "/ready"
 EVERY_S = 0.25
+Row: TypeAlias = tuple[str, str, int, float]
 WITHOUT = {"outage": "what is not taken is lost", "size": "FastAPI and what it needs"}
 
 
@@ -61,28 +62,37 @@ def chart(place: Place, run: str, name: str) -> list[Point]:
 
 
 def main() -> None:
-    import fastapi
-    import uvicorn
-
-    folder, port = Path(sys.argv[1]), int(sys.argv[2])
-    app, writing = fastapi.FastAPI(), threading.Lock()
+    folder = Path(sys.argv[1])
     database = sqlite3.connect(folder / "floor.db", check_same_thread=False, timeout=60)
     database.execute("PRAGMA journal_mode=WAL")
     database.execute("CREATE TABLE IF NOT EXISTS points (run, name, step, value)")
+
+    def store(rows: Sequence[Row]) -> None:
+        database.executemany("INSERT INTO points VALUES (?, ?, ?, ?)", rows)
+        database.commit()
+
+    take_reports(int(sys.argv[2]), store)
+
+
+def take_reports(port: int, store: Callable[[Sequence[Row]], None]) -> None:
+    """Serves until it is killed; one at a time is stored."""
+    import fastapi
+    import uvicorn
+
+    app, writing = fastapi.FastAPI(), threading.Lock()
 
     @app.get("/ready")
     def ready() -> str:
         return "ready"
 
-    async def store(request: Any) -> fastapi.Response:
+    async def take(request: Any) -> fastapi.Response:
         reports: list[Any] = json.loads(await request.body())
         rows = [(run, name, step, value) for run, step, values in reports for name, value in values.items()]
         with writing:
-            database.executemany("INSERT INTO points VALUES (?, ?, ?, ?)", rows)
-            database.commit()
+            store(rows)
         return fastapi.Response()
 
-    app.add_route("/reports", store, methods=["POST"])
+    app.add_route("/reports", take, methods=["POST"])
     uvicorn.run(app, port=port, log_level="warning")
 
 

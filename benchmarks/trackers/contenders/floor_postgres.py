@@ -20,10 +20,10 @@ GROUP BY step / (SELECT max(step) / 1000 + 1 FROM bench_points WHERE run = %s AN
 
 
 def open_run(place: Place, run: str) -> Opened:
-    connection = _connect(place)
+    connection = connect(place)
 
     def log(step: int, values: Mapping[str, float]) -> None:
-        with connection.cursor().copy(f"COPY {_table(place)} FROM STDIN") as copy:
+        with connection.cursor().copy(f"COPY {table_of(place)} FROM STDIN") as copy:
             for name, value in values.items():
                 copy.write_row((run, name, step, value))
 
@@ -47,22 +47,22 @@ def chart(place: Place, run: str, name: str) -> list[Point]:
 
 
 def _ask(place: Place, query: str, *values: object) -> list[Any]:
-    with _connect(place) as connection:
-        rows: list[Any] = connection.execute(query.replace("bench_points", _table(place)), values).fetchall()
+    with connect(place) as connection:
+        rows: list[Any] = connection.execute(query.replace("bench_points", table_of(place)), values).fetchall()
         return rows
 
 
-def _table(place: Place) -> str:
+def table_of(place: Place) -> str:
     """One for each folder, as the other contenders have."""
     return f"bench_{place.folder.name.lower().replace('-', '_')}"
 
 
-def _connect(place: Place) -> Any:
+def connect(place: Place) -> Any:
     import psycopg
 
     connection = psycopg.connect(os.environ["BENCH_POSTGRES_URL"], autocommit=True)
-    made = f"CREATE TABLE IF NOT EXISTS {_table(place)} (run text, name text, step bigint, value float8)"
-    if connection.execute("SELECT to_regclass(%s)", (_table(place),)).fetchone() == (None,):
+    made = f"CREATE TABLE IF NOT EXISTS {table_of(place)} (run text, name text, step bigint, value float8)"
+    if connection.execute("SELECT to_regclass(%s)", (table_of(place),)).fetchone() == (None,):
         connection.execute("SELECT pg_advisory_lock(1)")
         connection.execute(made)
         connection.execute("SELECT pg_advisory_unlock(1)")
