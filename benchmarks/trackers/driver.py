@@ -85,10 +85,10 @@ def _feed_one(of: Contender, place: Place, run: str, count: int) -> None:
 
 
 def await_all(of: Contender, place: Place, runs: int, count: int, limit_s: float) -> Told:
-    """Until a reader finds the last step of every run."""
+    """Until a reader finds the last step of every run; not a later one, see `watch`."""
     missing, until = {f"run{number}" for number in range(runs)}, time.monotonic() + limit_s
     while missing and time.monotonic() < until:
-        missing = {run for run in missing if _last(of, place, run) < count - 1}
+        missing = {run for run in missing if _last(of, place, run) != count - 1}
         time.sleep(LOOK_S)
     seen = time.monotonic()
     found = sum(len(_steps(of, place, f"run{number}", FIRST)) for number in range(runs))

@@ -138,7 +138,7 @@ class Journal:
         with self._lock:
             self.writer = Writer(run=run, attempt=self.writer.attempt, writer=self.writer.writer)
             if self.seq and not self._busy:
-                self._write(self._schema(), self.seq)
+                self._ahead_of_next(self._schema())
 
     def recover(self, stored_through: int = 0) -> None:
         """Moves what waits in memory to the disk, piece by piece; notices a vanished folder. Sender's thread."""
@@ -200,7 +200,7 @@ class Journal:
             body = plan.pack(plan.head, seq, step, time_s, plan.middle, *own, *numbers)
         except struct.error:
             if before:  # new names must not be lost with the step
-                self._write(before, self.seq)
+                self._ahead_of_next(before)
             raise
         self.seq = seq
         self._write(before + body + crc32(body).to_bytes(4, "little"), seq)
@@ -244,6 +244,10 @@ class Journal:
         writer = self.writer
         facts = {"run": writer.run, "attempt": writer.attempt, "writer": writer.writer, "names": self.names.table}
         return frame(Kind.SCHEMA, 0, codec.dumps(facts))
+
+    def _ahead_of_next(self, data: bytes) -> None:
+        """A segment is called after its first record: what has none of its own belongs to the one that comes."""
+        self._write(data, self.seq + 1)
 
     def _write(self, data: bytes, seq: int) -> None:
         self.appended_bytes += len(data)

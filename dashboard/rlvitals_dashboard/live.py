@@ -81,7 +81,7 @@ def fingerprint(*shown: Any) -> int:
 
 def prints_place(page: str, prints: Mapping[str, int]) -> Component:
     """Where the fingerprints of a page's blocks stand; once on each page that has a heart."""
-    return html.Span(prints_text(prints), id=f"{page}-prints", className="prints", hidden=True)
+    return html.Span(prints_text(prints), id=f"{page}-prints", className="prints notranslate", hidden=True)
 
 
 def prints_text(prints: Mapping[str, int]) -> str:

@@ -4,6 +4,7 @@ import errno
 import math
 import os
 import stat
+import struct
 import threading
 from pathlib import Path
 from typing import Any
@@ -292,3 +293,23 @@ def test_changed_facts_about_the_run_are_journalled(tmp_path: Path) -> None:
     follower.read(10)
     assert follower.assembler.run == RunInfo(id="r", model="qwen")
     assert (follower.assembler.attempt, follower.assembler.writer) == ("a1", "main")
+
+
+@pytest.mark.parametrize("told", ["facts", "names"])
+def test_what_is_told_where_a_segment_has_just_ended_hides_no_record(tmp_path: Path, told: str) -> None:
+    """A segment that began with it was called after the record before, which lies in the segment before."""
+    journal = journal_in(tmp_path / "j", segment_bytes=300)
+    while journal.seq == 0 or journal._fd >= 0:
+        journal.step(journal.seq, 0.0, {"a": 1.0})
+    last = journal.seq
+    if told == "facts":
+        journal.describe(RunInfo(id="r", model="qwen"))
+    else:
+        with pytest.raises(struct.error):
+            journal.step(last, 0.0, {"new": 10**400})
+    journal.step(last, 0.0, {"a": 1.0})
+    for after in range(last + 1):
+        follower = Follower(tmp_path / "j", after_seq=after)
+        assert [item.seq for item in follower.read(100)] == list(range(after + 1, last + 2))
+        assert follower.lost == 0
+        follower.close()

@@ -13,7 +13,13 @@
   // for a beat while the next is awaited, so that the pulse kept there may be an answer behind, or a drawing's ahead.
   function shown(pulse) {
     const place = document.querySelector("#page .prints");
-    return place ? { ...pulse, prints: { ...pulse.prints, ...JSON.parse(place.textContent) } } : pulse;
+    if (!place) return pulse;
+    try {
+      return { ...pulse, prints: { ...pulse.prints, ...JSON.parse(place.textContent) } };
+    } catch (garbled) {
+      // An extension of the browser may change any text; all blocks are then drawn anew.
+      return { ...pulse, prints: {} };
+    }
   }
   window.vitalsShown = shown;
 

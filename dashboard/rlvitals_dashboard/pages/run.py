@@ -126,7 +126,7 @@ def _register_live(app: Dash, api: Api) -> None:
             fresh = await fresh_points(api, view, pulse, change, charts, glance)
         except SignInNeeded as error:
             head = notice(t("Sign in to go on"), str(error), tone="warning")
-            return answer(charts, prints={"head": 0}, head=head)
+            return answer(charts, prints={**pulse.prints, "head": 0}, head=head)
         except ApiError as error:
             return answer(charts, beat=pulse.data(trouble=await after_trouble(error)))
         return beat_of(pulse, change, now, view, fresh, charts, glance)
