@@ -6,8 +6,12 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.trackers.contender import Opened, Place, Point
+from benchmarks.trackers.contender import Place
 from benchmarks.trackers.contenders import floor_http, floor_postgres
+from benchmarks.trackers.contenders.floor_http import open_run
+from benchmarks.trackers.contenders.floor_postgres import chart, last_step, steps
+
+__all__ = ["chart", "last_step", "open_run", "steps"]
 
 SHOWN = "list + POST + FastAPI + COPY"
 IMPORT = floor_http.IMPORT
@@ -19,22 +23,6 @@ WITHOUT = dict.fromkeys(("import", "size", "cost", "killed", "chart", "outage"),
 
 def serve(place: Place) -> list[str]:
     return ["-m", "benchmarks.trackers.contenders.floor_http_postgres", str(place.folder), str(place.port)]
-
-
-def open_run(place: Place, run: str) -> Opened:
-    return floor_http.open_run(place, run)
-
-
-def last_step(place: Place, run: str) -> int:
-    return floor_postgres.last_step(place, run)
-
-
-def steps(place: Place, run: str, name: str) -> list[int]:
-    return floor_postgres.steps(place, run, name)
-
-
-def chart(place: Place, run: str, name: str) -> list[Point]:
-    return floor_postgres.chart(place, run, name)
 
 
 def main() -> None:

@@ -6,8 +6,11 @@ import os
 from collections.abc import Mapping
 from urllib.parse import urlsplit, urlunsplit
 
-from benchmarks.trackers.contender import Opened, Place, Point
+from benchmarks.trackers.contender import Place
 from benchmarks.trackers.contenders import rlvitals
+from benchmarks.trackers.contenders.rlvitals import chart, last_step, open_run, serve, steps
+
+__all__ = ["chart", "last_step", "open_run", "serve", "steps"]
 
 SHOWN = "RL Vitals on PostgreSQL"
 IMPORT = rlvitals.IMPORT
@@ -30,23 +33,3 @@ def environment(place: Place) -> Mapping[str, str]:
 
 def prepare(place: Place) -> list[str]:
     return ["-c", CREATE, os.environ["BENCH_POSTGRES_URL"], place.folder.name]
-
-
-def serve(place: Place) -> list[str]:
-    return rlvitals.serve(place)
-
-
-def open_run(place: Place, run: str) -> Opened:
-    return rlvitals.open_run(place, run)
-
-
-def last_step(place: Place, run: str) -> int:
-    return rlvitals.last_step(place, run)
-
-
-def steps(place: Place, run: str, name: str) -> list[int]:
-    return rlvitals.steps(place, run, name)
-
-
-def chart(place: Place, run: str, name: str) -> list[Point]:
-    return rlvitals.chart(place, run, name)
