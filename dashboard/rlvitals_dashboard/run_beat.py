@@ -16,7 +16,7 @@ from rlvitals_dashboard.components import Component
 from rlvitals_dashboard.figure_marks import nonfinite_kinds
 from rlvitals_dashboard.figure_scale import Scale
 from rlvitals_dashboard.live import LONGEST_TAIL, Pulse, prints_text
-from rlvitals_dashboard.run_snapshot import PARTS, Snapshot
+from rlvitals_dashboard.run_snapshot import PARTS, Snapshot, of_parts
 from rlvitals_dashboard.run_view import Glance, View
 from rlvitals_dashboard.smoothing import find_smoothing
 from rlvitals_dashboard.words import number
@@ -58,7 +58,7 @@ def beat_of(
     """What holds the charts, a zoom or a person, holds nothing else: alerts and verdict stay live."""
     prints, held = now.prints(view), _held(pulse, glance)
     parts = {n: now.part(n) for n in PARTS if prints[n] != pulse.prints.get(n)}
-    shown = now.part_prints(view)
+    shown = of_parts(prints)
     if not held and _needs_drawing(pulse, prints, fresh, now.run.last_step):
         return answer(charts, beat=pulse.data(redraw=True), prints=shown, **parts)
     grown = {m: s for m, s in fresh.items() if s.step}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from urllib.parse import quote
 
@@ -35,6 +35,11 @@ MANY_METRICS = 1_000
 """Of more, the list is taken anew only after a second for each so many."""
 MOST_EARLIER = 3
 """Attempts before the newest one that are drawn behind it."""
+
+
+def of_parts(prints: Mapping[str, int]) -> dict[str, int]:
+    """Of all that `Snapshot.prints` tells, what stands for a part of the page."""
+    return {name: prints[name] for name in PARTS}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,11 +101,6 @@ class Snapshot:
     def drawn(self, view: View) -> list[MetricView]:
         shown = [p.drawn(p.key in view.more) for p in self.panels(view) if p.key not in view.closed]
         return [metric for metrics in shown for metric in metrics]
-
-    def part_prints(self, view: View) -> dict[str, int]:
-        """Of each part of `PARTS`, as `prints`."""
-        prints = self.prints(view)
-        return {name: prints[name] for name in PARTS}
 
     def prints(self, view: View) -> dict[str, int]:
         """Of each part, and of what makes a whole new drawing of the charts needed."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from benchmarks.trackers.contender import Place
@@ -28,13 +28,7 @@ def serve(place: Place) -> list[str]:
 def main() -> None:
     place = Place(folder=Path(sys.argv[1]))
     connection = floor_postgres.connect(place)
-
-    def store(rows: Sequence[floor_http.Row]) -> None:
-        with connection.cursor().copy(f"COPY {floor_postgres.table_of(place)} FROM STDIN") as copy:
-            for row in rows:
-                copy.write_row(row)
-
-    floor_http.take_reports(int(sys.argv[2]), store)
+    floor_http.take_reports(int(sys.argv[2]), partial(floor_postgres.store, connection, place))
 
 
 if __name__ == "__main__":

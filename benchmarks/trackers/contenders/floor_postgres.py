@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from benchmarks.trackers.contender import Opened, Place, Point
@@ -23,11 +23,15 @@ def open_run(place: Place, run: str) -> Opened:
     connection = connect(place)
 
     def log(step: int, values: Mapping[str, float]) -> None:
-        with connection.cursor().copy(f"COPY {table_of(place)} FROM STDIN") as copy:
-            for name, value in values.items():
-                copy.write_row((run, name, step, value))
+        store(connection, place, [(run, name, step, value) for name, value in values.items()])
 
     return Opened(log, connection.close)
+
+
+def store(connection: Any, place: Place, rows: Sequence[tuple[str, str, int, float]]) -> None:
+    with connection.cursor().copy(f"COPY {_table(place)} FROM STDIN") as copy:
+        for row in rows:
+            copy.write_row(row)
 
 
 def last_step(place: Place, run: str) -> int:
@@ -48,11 +52,11 @@ def chart(place: Place, run: str, name: str) -> list[Point]:
 
 def _ask(place: Place, query: str, *values: object) -> list[Any]:
     with connect(place) as connection:
-        rows: list[Any] = connection.execute(query.replace("bench_points", table_of(place)), values).fetchall()
+        rows: list[Any] = connection.execute(query.replace("bench_points", _table(place)), values).fetchall()
         return rows
 
 
-def table_of(place: Place) -> str:
+def _table(place: Place) -> str:
     """One for each folder, as the other contenders have."""
     return f"bench_{place.folder.name.lower().replace('-', '_')}"
 
@@ -61,8 +65,8 @@ def connect(place: Place) -> Any:
     import psycopg
 
     connection = psycopg.connect(os.environ["BENCH_POSTGRES_URL"], autocommit=True)
-    made = f"CREATE TABLE IF NOT EXISTS {table_of(place)} (run text, name text, step bigint, value float8)"
-    if connection.execute("SELECT to_regclass(%s)", (table_of(place),)).fetchone() == (None,):
+    made = f"CREATE TABLE IF NOT EXISTS {_table(place)} (run text, name text, step bigint, value float8)"
+    if connection.execute("SELECT to_regclass(%s)", (_table(place),)).fetchone() == (None,):
         connection.execute("SELECT pg_advisory_lock(1)")
         connection.execute(made)
         connection.execute("SELECT pg_advisory_unlock(1)")

@@ -5,7 +5,6 @@
   const { clicked, idOf } = window.vitalsClicks;
   function send(id, props) { window.dash_clientside.set_props(id, props); }
 
-
   function alive(trouble) { window.vitalsConnection.beat(trouble); }
   function quiet() { return window.vitalsConnection.quiet(); }
 

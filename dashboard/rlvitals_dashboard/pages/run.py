@@ -22,7 +22,7 @@ from rlvitals_dashboard.nav import PREFIX
 from rlvitals_dashboard.run_beat import answer, beat_of, fresh_points
 from rlvitals_dashboard.run_beside import register_beside
 from rlvitals_dashboard.run_drawing import draw_run, fetch_ahead
-from rlvitals_dashboard.run_snapshot import BESIDE, PARTS, Snapshot
+from rlvitals_dashboard.run_snapshot import BESIDE, PARTS, Snapshot, of_parts
 from rlvitals_dashboard.run_tools import scrubber, search_box
 from rlvitals_dashboard.run_view import Glance, View
 
@@ -53,7 +53,7 @@ async def layout(api: Api, run: str, query: Mapping[str, str]) -> Component:
             verdict_place(),
             dcc.Store(id="view", data=view.data()),
             dcc.Store(id="glance", data=Glance.read(query).data()),
-            prints_place("run", now.part_prints(view)),
+            prints_place("run", of_parts(now.prints(view))),
             dcc.Store(id="drawn"),
             dcc.Store(id="pulse"),
             dcc.Store(id="beat"),
